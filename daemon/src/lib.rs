@@ -1,1 +1,21 @@
+//! `crystald`: the daemon that holds coding-agent sessions, and lets any number of clients work on one at once.
+//!
+//! Layers, each of which may use only what stands above it in this list:
+//!
+//! 1. [`stdx`], [`limits`], [`terms`], [`home`]: what could be in std; the numbers; shared words; every path under the home.
+//! 2. [`config`]: configuration, credentials, the model catalog, workspace trust.
+//! 3. [`providers`], [`store`], [`prompts`]: model wires; session files; system text. They do not know each other.
+//! 4. [`tools`], [`approvals`]: what a model may call; whether it may.
+//! 5. `engine`: one actor a session, the turn loop.
+//! 6. `hub`: the live sessions by id, the index, the event log that clients follow.
+//! 7. `rpc`: the method table. 8. `transport`: sockets, framing, connections. 9. `lifecycle`, `wiring`: start and end.
 
+pub mod config;
+pub mod home;
+pub mod limits;
+pub mod prompts;
+pub mod providers;
+pub mod stdx;
+pub mod store;
+pub mod terms;
+pub mod tools;

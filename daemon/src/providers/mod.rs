@@ -1,0 +1,34 @@
+//! Models: one neutral request in, one stream of neutral events out, an adapter a wire.
+//!
+//! An adapter is one file (or folder) and one line in [`ADAPTERS`]. No vendor type leaves its module. An adapter does one
+//! attempt: retries belong to the turn loop, which discards the partial items of a failed attempt. Dropping the stream
+//! cancels the request and closes its connection.
+
+pub mod event;
+pub mod request;
+
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+
+pub use event::{Finish, ModelEvent, ProviderError, ProviderErrorKind};
+pub use request::{Call, CallResult, Message, ModelRequest, ToolSpec};
+
+use crate::config::Endpoint;
+
+/// The events of one request: any number of deltas, then exactly one [`ModelEvent::Finished`] or an error.
+pub type ModelStream = BoxStream<'static, Result<ModelEvent, ProviderError>>;
+
+/// A model wire, bound to one endpoint.
+pub trait Provider: Send + Sync {
+    /// Sends one request. Nothing happens before the stream is polled.
+    fn stream(&self, request: ModelRequest) -> ModelStream;
+}
+
+/// A wire that this build speaks.
+pub struct Adapter {
+    /// Its name in `providers.json` (`protocol`).
+    pub protocol: &'static str,
+    /// Binds it to an endpoint.
+    pub open: fn(&Endpoint) -> Result<Arc<dyn Provider>, ProviderError>,
+}

@@ -1,0 +1,101 @@
+//! What a running call gets from its session.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The directories of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Where it works: absolute, links resolved.
+    pub root: PathBuf,
+    /// Directories that count as workspace for reads: absolute, links resolved.
+    pub add_directories: Vec<PathBuf>,
+    /// The daemon's home: some files in it are closed to every tool.
+    pub home: PathBuf,
+}
+
+impl Workspace {
+    /// Whether a resolved path lies in the workspace.
+    pub fn contains(&self, path: &Path) -> bool {
+        path.starts_with(&self.root)
+    }
+
+    /// Whether a resolved path may be read as if it lay in the workspace.
+    pub fn contains_for_reading(&self, path: &Path) -> bool {
+        self.contains(path)
+            || self
+                .add_directories
+                .iter()
+                .any(|directory| path.starts_with(directory))
+    }
+}
+
+/// What a call gets: cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ToolContext {
+    /// The session's directories.
+    pub workspace: Arc<Workspace>,
+    /// The environment for processes: the client's, free of provider keys and of Crystal's own variables.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// How long a foreground command may run; `None` for no limit.
+    pub bash_timeout: Option<Duration>,
+    /// What the session knows of the files it has read or written.
+    pub files: Arc<FileVersions>,
+    /// What the call prints while it runs. Bounded: a full channel slows the producer down, never the session.
+    pub output: mpsc::Sender<String>,
+    /// Fires when the call must end.
+    pub cancel: CancellationToken,
+}
+
+/// A file as a session last saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Size in bytes.
+    pub len: u64,
+    /// Time of last change.
+    pub modified: Option<SystemTime>,
+}
+
+/// The files that a session has read or written, as they were then, so that an edit of a file that has changed since is
+/// refused. Files the session has never seen are not in it.
+#[derive(Debug, Default)]
+pub struct FileVersions(Mutex<HashMap<PathBuf, FileVersion>>);
+
+/// Files remembered; beyond it the memory starts afresh.
+const REMEMBERED_FILES: usize = 10_000;
+
+impl FileVersions {
+    /// Remembers a file as it is now.
+    pub fn remember(&self, path: &Path, version: FileVersion) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= REMEMBERED_FILES && !files.contains_key(path) {
+            files.clear();
+        }
+        files.insert(path.to_owned(), version);
+    }
+
+    /// How the session last saw a file.
+    pub fn last_seen(&self, path: &Path) -> Option<FileVersion> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path)
+            .copied()
+    }
+}
+
+impl From<&std::fs::Metadata> for FileVersion {
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        Self {
+            len: metadata.len(),
+            modified: metadata.modified().ok(),
+        }
+    }
+}
