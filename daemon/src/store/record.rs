@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crystal_protocol::{
     approval::{Approval, ApprovalMode, DecidedVia, Decision},
-    ids::{ApprovalId, ItemId, QueuedId, SessionId, TurnId},
+    ids::{ApprovalId, ItemId, QueuedId, SessionId},
     item::{Item, ItemField},
     rpc::{Asking, TimeoutSetting, TurnLimits, WhenUnattended},
     session::{ClientRef, Mode, Thinking},
@@ -163,9 +163,8 @@ pub struct Decided {
     pub message: Option<String>,
     /// When.
     pub at: Timestamp,
-    /// The turn, for the bound on how long it is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<TurnId>,
+    /// The call's item.
+    pub item: ItemId,
 }
 
 /// What a session keeps for good.

@@ -1,0 +1,32 @@
+//! The engine: one actor a session owns all of its state, and drives its turns.
+//!
+//! - [`command`]: what a session can be asked; [`command::SessionHandle`] is its only door.
+//! - `actor`: the mailbox loop. Everything that changes a session happens in it, one thing after the other.
+//! - `journal`: what must survive goes to the log, then into the head, then becomes an event: in this order.
+//! - `turn`, `dispatch`: the task of a running turn. It talks to the model and runs tools, owns no state, and tells the
+//!   actor what happens through a bounded channel.
+//! - `round`, `inquiries`, `queue`, `operator`, `settings`, `paging`, `recover`: the actor's parts by subject.
+//! - [`event_log`]: the window of events that clients follow. [`transcript`]: items as the model sees them.
+//!
+//! A turn's life: `Submit` writes the prompt and syncs, starts the turn task. The task asks for a request, streams the
+//! model's events to the actor, which makes items of them; at the round's end it gets the calls back, has each judged
+//! (which may wait for a person), runs them, reports the results, and goes round again. It ends by itself, by a limit, or
+//! by the cancellation token that an interrupt fires; it always reports its end as its last word.
+
+mod actor;
+pub mod command;
+mod dispatch;
+pub mod event_log;
+mod inquiries;
+mod journal;
+mod operator;
+pub mod paging;
+mod queue;
+mod recover;
+mod round;
+pub mod services;
+pub mod settings;
+mod transcript;
+mod turn;
+
+pub use actor::{Start, spawn};

@@ -1,0 +1,342 @@
+//! Bringing a session to life, after a crash too, and ending it.
+//!
+//! After a crash a turn that only waited for a person waits again under the same approval; a turn that was in a model round or
+//! had a tool running is closed as interrupted. Both happen before anybody is answered.
+
+use std::{collections::HashSet, sync::Arc, time::Instant};
+
+use crystal_protocol::{
+    error::{ErrorKind, RpcError},
+    event::Event,
+    ids::ItemId,
+    item::{ItemBody, NoteLevel, ToolCallStatus},
+    limits::{SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES},
+    session::{SessionInfo, SessionStatus, Snapshot},
+    time::Timestamp,
+    turn::{Activity, ActivityKind, TurnReason},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    actor::{Actor, History, RunningTurn, Start, Work},
+    command::{Command, Ending, Reply, SessionHandle, answer},
+    dispatch::PendingCall,
+    event_log::EventLog,
+    inquiries::Inquiries,
+    journal::Journal,
+    round::OpenItems,
+    services::{Registry, Services},
+    turn::TurnEnd,
+};
+use crate::store::{
+    self, ItemReader,
+    head::{Head, OpenTurn, item_number},
+    record::{Options, Record},
+};
+
+/// Messages of a turn's task that fit on their way to the actor.
+const FROM_TURN: usize = 256;
+
+impl Actor {
+    /// Opens a session's files and makes its state whole.
+    pub(super) async fn open(
+        services: Arc<Services>,
+        registry: Arc<dyn Registry>,
+        handle: SessionHandle,
+        start: Start,
+    ) -> Result<Self, RpcError> {
+        let storage = |error: &dyn std::fmt::Display| RpcError::new(ErrorKind::Storage, error.to_string());
+        let (head, log, environment, notes) = match start {
+            Start::Created { head, log, environment } => (*head, log, environment, Vec::new()),
+            Start::Saved => {
+                let loaded =
+                    store::load(&services.paths, handle.id()).await.map_err(|error| storage(&error))?;
+                (loaded.head, loaded.log, None, loaded.notes)
+            }
+        };
+        let reader = ItemReader::new(&services.paths, &head);
+        let (stored, has_more) =
+            reader.page(None, SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES).await.map_err(|error| storage(&error))?;
+        let view = view_of(&services, &head, stored.into_iter().map(|stored| stored.item).collect(), has_more);
+        let events = Arc::new(EventLog::new(handle.id().clone(), head.next_seq.saturating_sub(1)));
+        let mut actor = Self {
+            journal: Journal::new(services.paths.clone(), head, log),
+            services,
+            registry,
+            handle,
+            events,
+            view,
+            open: OpenItems::default(),
+            inquiries: Inquiries::default(),
+            work: Work::Idle,
+            conversation: History::default(),
+            waiters: Vec::new(),
+            files: Arc::default(),
+            environment,
+            from_turn: mpsc::channel(FROM_TURN),
+            head_saver: None,
+            unattended_since: Instant::now(),
+            closing: None,
+        };
+        actor.journal.reserve().await;
+        for note in notes {
+            actor.note(NoteLevel::Warning, note).await;
+        }
+        actor.recover().await?;
+        actor.refresh_info();
+        Ok(actor)
+    }
+
+    /// Takes up, or closes, what was open when the daemon ended.
+    async fn recover(&mut self) -> Result<(), RpcError> {
+        let head = self.journal.head().clone();
+        for open in &head.approvals {
+            self.inquiries.adopt(open.approval.id.clone(), open.item.clone(), open.rule.clone());
+        }
+        match &head.open_turn {
+            Some(open) if only_waits(open, &head) => self.resume(open, &head).await?,
+            Some(open) => self.close_interrupted(open).await,
+            None => self.cancel_inquiries().await,
+        }
+        if head.open_turn.is_none() && head.queue.iter().any(|prompt| !prompt.held) {
+            // Queued prompts of a turn that ended just before the crash: held, so that nothing starts unseen.
+            self.hold_after_restart().await;
+        }
+        Ok(())
+    }
+
+    async fn hold_after_restart(&mut self) {
+        let mut queue = self.view.queue.clone();
+        for prompt in &mut queue {
+            prompt.held = true;
+        }
+        self.journal.record(vec![Record::QueueChanged { queue: queue.clone() }]).await;
+        self.emit(Event::QueueChanged { queue });
+    }
+
+    async fn resume(&mut self, open: &OpenTurn, head: &Head) -> Result<(), RpcError> {
+        self.adopt_open_items(open, head);
+        // The conversation before this turn, and what the turn has finished so far.
+        let first = item_number(&open.turn.prompt).unwrap_or_default();
+        let items = self.stored_items(0).await?;
+        let (before, of_turn): (Vec<_>, Vec<_>) =
+            items.into_iter().partition(|stored| item_number(&stored.item.id).is_some_and(|number| number < first));
+        self.conversation.settled = Some(super::transcript::messages(&before));
+        self.conversation.turn_items = of_turn;
+        let calls = open.open_items.iter().filter_map(|open| match &open.item.body {
+            ItemBody::ToolCall(call) => Some(PendingCall {
+                item: open.item.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            }),
+            _ => None,
+        });
+        let calls: Vec<PendingCall> = calls.collect();
+        // Calls that are run again are counted again by the task.
+        let made = open.calls.saturating_sub(calls.len() as u64);
+        self.start_turn_task(open.turn.clone(), open.rounds, made, took(&self.conversation), calls);
+        if let Some(turn) = self.running_turn_mut() {
+            turn.calls = open.calls;
+        }
+        let title = self.view.approvals.first().map(|approval| approval.title.clone());
+        self.set_activity(ActivityKind::AwaitingApproval, title);
+        Ok(())
+    }
+
+    async fn close_interrupted(&mut self, open: &OpenTurn) {
+        let head = self.journal.head().clone();
+        self.adopt_open_items(open, &head);
+        let task = tokio::spawn(async {});
+        self.work = Work::Turn(Box::new(RunningTurn {
+            id: open.turn.id.clone(),
+            started_at: open.turn.started_at,
+            round: open.rounds,
+            calls: open.calls,
+            cancel: CancellationToken::new(),
+            task,
+            interrupts: Vec::new(),
+            then_send_queue: false,
+            took: Vec::new(),
+        }));
+        self.finish_turn(TurnEnd::of(TurnReason::Interrupted)).await;
+    }
+
+    /// Puts the open items of a turn into the visible state as they were.
+    fn adopt_open_items(&mut self, open: &OpenTurn, head: &Head) {
+        self.view.turn = Some(open.turn.clone());
+        let waiting: HashSet<&ItemId> = head.approvals.iter().map(|open| &open.item).collect();
+        for open in &open.open_items {
+            let mut item = open.item.clone();
+            if let ItemBody::ToolCall(call) = &mut item.body
+                && waiting.contains(&item.id)
+            {
+                call.status = ToolCallStatus::AwaitingApproval;
+                if let Some(open) = head.approvals.iter().find(|open| open.item == item.id) {
+                    call.title.clone_from(&open.approval.title);
+                }
+            }
+            self.open.adopt(&item, open.round);
+            self.view.items.push(item);
+        }
+        self.view.items.sort_by_key(|item| item_number(&item.id));
+    }
+
+    /// Loads the conversation of turns that have ended, once.
+    pub(super) async fn load_conversation(&mut self) -> Result<(), RpcError> {
+        if self.conversation.settled.is_none() {
+            let items = self.stored_items(0).await?;
+            self.conversation.settled = Some(super::transcript::messages(&items));
+        }
+        Ok(())
+    }
+
+    async fn stored_items(&self, first: u64) -> Result<Vec<store::head::StoredItem>, RpcError> {
+        let reader = ItemReader::new(self.journal.paths(), self.journal.head());
+        reader.from(first).await.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))
+    }
+
+    /// Begins to end the session; it is over when what runs has ended.
+    pub(super) fn begin_close(&mut self, ending: Ending, reason: String, reply: Reply<()>) {
+        match &mut self.closing {
+            Some((earlier, _, replies)) => {
+                if ending == Ending::Delete {
+                    *earlier = Ending::Delete;
+                }
+                replies.push(reply);
+            }
+            None => self.closing = Some((ending, reason, vec![reply])),
+        }
+        let waits = ending == Ending::Suspend && self.turn_only_waits();
+        match &mut self.work {
+            Work::Idle => {}
+            Work::Turn(turn) if waits => {
+                turn.task.abort();
+                self.work = Work::Idle;
+            }
+            Work::Turn(turn) => turn.cancel.cancel(),
+            Work::Operator(call) => call.cancel.cancel(),
+        }
+    }
+
+    /// Whether nothing of the turn runs: it would be the same after a restart.
+    fn turn_only_waits(&self) -> bool {
+        matches!(self.work, Work::Turn(_))
+            && !self.view.approvals.is_empty()
+            && self.open.iter().all(|open| !open.running)
+            && self.open.iter().all(|open| {
+                self.view_item(&open.id).is_some_and(|item| matches!(item.body, ItemBody::ToolCall(_)))
+            })
+    }
+
+    /// What closing waits for has happened.
+    pub(super) fn ready_to_close(&mut self) -> Option<(Ending, String, Vec<Reply<()>>)> {
+        if matches!(self.work, Work::Idle) { self.closing.take() } else { None }
+    }
+
+    /// The end: saves, says goodbye, hands unanswered calls back.
+    pub(super) async fn close(
+        mut self,
+        ending: Ending,
+        reason: String,
+        replies: Vec<Reply<()>>,
+        commands: mpsc::Receiver<Command>,
+    ) {
+        if ending != Ending::Suspend {
+            self.cancel_inquiries().await;
+            let options = Box::new(Options::default());
+            self.journal.record(vec![Record::OptionsChanged { options }]).await;
+        }
+        self.emit(Event::SessionClosed { reason });
+        if let Some(saver) = self.head_saver.take()
+            && let Err(error) = saver.await
+        {
+            tracing::error!(%error, "saving a head was cut short");
+        }
+        let result = match ending {
+            Ending::Delete => store::delete(self.journal.paths(), self.handle.id()).await,
+            Ending::Close | Ending::Suspend => self.save_for_good().await,
+        };
+        let result = result.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()));
+        let deleted = ending == Ending::Delete && result.is_ok();
+        self.registry.session_gone(self.handle.id(), deleted, commands);
+        for reply in replies {
+            answer(reply, result.clone());
+        }
+    }
+
+    async fn save_for_good(&mut self) -> Result<(), store::StoreError> {
+        let head = self.journal.save_final().await?;
+        if head.open_turn.is_none() {
+            store::clear_open(self.journal.paths(), self.handle.id()).await;
+        }
+        self.registry.session_saved(&head);
+        Ok(())
+    }
+}
+
+/// Whether a turn only waited for a person: every call of its last answer is either untouched or decided, none ran.
+fn only_waits(open: &OpenTurn, head: &Head) -> bool {
+    let asked = |item: &ItemId| {
+        head.approvals.iter().any(|approval| approval.item == *item)
+            || head.decisions.iter().any(|decided| decided.item == *item)
+    };
+    !open.open_items.is_empty()
+        && open.open_items.iter().all(|open| matches!(open.item.body, ItemBody::ToolCall(_)) && !open.running)
+        && open.open_items.iter().any(|open| asked(&open.item.id))
+}
+
+/// Queued prompts that the turn took up before the restart.
+fn took(history: &History) -> Vec<crystal_protocol::ids::QueuedId> {
+    let queued = history.turn_items.iter().filter_map(|stored| match &stored.item.body {
+        ItemBody::UserMessage { queued, .. } => queued.clone(),
+        _ => None,
+    });
+    queued.collect()
+}
+
+fn view_of(
+    services: &Services,
+    head: &Head,
+    items: Vec<crystal_protocol::item::Item>,
+    has_more: bool,
+) -> Snapshot {
+    let settings = &head.settings;
+    let mut usage = head.usage.clone();
+    usage.context_window = services.catalog.context_window(&settings.provider, &settings.model);
+    Snapshot {
+        info: SessionInfo {
+            id: head.id.clone(),
+            title: settings.title.clone(),
+            workspace: settings.workspace.display().to_string(),
+            add_directories: settings.add_directories.iter().map(|dir| dir.display().to_string()).collect(),
+            mode: settings.mode,
+            approval: settings.approval,
+            provider: settings.provider.clone(),
+            model: settings.model.clone(),
+            image_input: services.catalog.image_input(&settings.provider, &settings.model),
+            thinking: settings.thinking,
+            prompt_set: "default".to_owned(),
+            status: SessionStatus::Idle,
+            live: true,
+            clients: Vec::new(),
+            created_at: head.created_at,
+            updated_at: head.updated_at,
+            turns: head.turns,
+            seq: head.next_seq.saturating_sub(1),
+        },
+        items,
+        has_more,
+        turn: None,
+        approvals: head.approvals.iter().map(|open| open.approval.clone()).collect(),
+        questions: Vec::new(),
+        queue: head.queue.clone(),
+        tasks: Vec::new(),
+        todos: head.todos.clone(),
+        images: Vec::new(),
+        usage,
+        clients: Vec::new(),
+        activity: Activity { kind: ActivityKind::Idle, detail: None, since: Timestamp::now() },
+    }
+}
+

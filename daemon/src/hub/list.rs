@@ -1,0 +1,121 @@
+//! The list of sessions, and keeping its cache on disk.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use crystal_protocol::{
+    error::{ErrorKind, RpcError},
+    event::DaemonEvent,
+    ids::SessionId,
+    rpc::{SessionListParams, SessionListResult},
+    session::SessionInfo,
+};
+
+use super::Hub;
+use crate::store;
+
+/// Sessions in a page when the client names no number.
+const PAGE: u64 = 100;
+
+/// Most sessions in a page.
+const LARGEST_PAGE: u64 = 1_000;
+
+/// The cache is written so long after a change, so that many changes cost one write.
+const SAVE_AFTER: Duration = Duration::from_secs(2);
+
+impl Hub {
+    /// A page of sessions, newest first.
+    ///
+    /// # Errors
+    /// `invalidParams` for a cursor that is none of ours.
+    pub fn list(&self, params: &SessionListParams) -> Result<SessionListResult, RpcError> {
+        let limit = params.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+        let workspace = match (&params.workspace, params.all) {
+            (Some(workspace), None | Some(false)) => Some(workspace.canonicalize_or_same()),
+            _ => None,
+        };
+        let mut state = self.lock();
+        let live: Vec<SessionInfo> =
+            state.live.values().filter_map(|handle| handle.published().info).collect();
+        for info in &live {
+            state.index.touch(&info.id, info.updated_at);
+        }
+        let page = state.index.list(workspace.as_deref(), limit, params.cursor.as_deref())?;
+        let sessions = page
+            .entries
+            .into_iter()
+            .map(|entry| match live.iter().find(|info| info.id == *entry.id()) {
+                Some(info) => info.clone(),
+                None => self.saved_info(entry),
+            })
+            .collect();
+        Ok(SessionListResult { sessions, next: page.next })
+    }
+
+    /// A session in a line, without loading it.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn info(&self, session: &SessionId) -> Result<SessionInfo, RpcError> {
+        let state = self.lock();
+        let id = state.resolve(session)?;
+        if let Some(info) = state.live.get(&id).and_then(|handle| handle.published().info) {
+            return Ok(info);
+        }
+        state.index.get(&id).map(|entry| self.saved_info(entry.clone())).ok_or_else(|| store::not_found(&id))
+    }
+
+    /// Deletes a session that is not loaded; false when it is.
+    ///
+    /// # Errors
+    /// When its files cannot be removed.
+    pub async fn delete_saved(&self, session: &SessionId) -> Result<bool, RpcError> {
+        {
+            let mut state = self.lock();
+            if state.live.contains_key(session) {
+                return Ok(false);
+            }
+            // Out of the list first, so that no call can load what is being removed.
+            state.index.remove(session);
+        }
+        self.index_dirty.notify_one();
+        store::delete(&self.services.paths, session)
+            .await
+            .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
+        self.tell(&DaemonEvent::SessionRemoved { id: session.clone() });
+        Ok(true)
+    }
+
+    fn saved_info(&self, entry: store::IndexEntry) -> SessionInfo {
+        let mut info = entry.into_info();
+        info.image_input = self.services.catalog.image_input(&info.provider, &info.model);
+        info
+    }
+
+    /// Writes the cache of the list.
+    pub(super) async fn save_index(&self) {
+        let index = self.lock().index.clone();
+        if let Err(error) = index.save(&self.services.paths).await {
+            tracing::warn!(%error, "the list of sessions could not be saved; it will be rebuilt");
+        }
+    }
+
+    /// Writes the cache after changes, for ever.
+    pub async fn keep_index(self: Arc<Self>) {
+        loop {
+            self.index_dirty.notified().await;
+            tokio::time::sleep(SAVE_AFTER).await;
+            self.save_index().await;
+        }
+    }
+}
+
+trait CanonicalizeOrSame {
+    fn canonicalize_or_same(&self) -> std::path::PathBuf;
+}
+
+impl CanonicalizeOrSame for Path {
+    /// Another spelling of a workspace is the same workspace.
+    fn canonicalize_or_same(&self) -> std::path::PathBuf {
+        self.canonicalize().unwrap_or_else(|_| self.to_owned())
+    }
+}

@@ -1,0 +1,169 @@
+//! What a handler knows of the call it serves: the hub, the connection, and what is to happen after the answer.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crystal_protocol::{
+    error::{ErrorKind, RpcError},
+    ids::{ConnectionId, Seq, SessionId},
+    rpc::Environment,
+    session::{ClientRef, Role},
+};
+use jsonrpsee::Extensions;
+use tokio::sync::Notify;
+
+use crate::{
+    engine::{command::Caller, event_log::EventLog},
+    hub::Hub,
+};
+
+/// A connection, as its calls know it.
+pub struct Connection {
+    /// Its id.
+    pub id: ConnectionId,
+    /// Wakes its writer when a followed session has news.
+    pub wake: Arc<Notify>,
+    /// The bound on its lines, in bytes: raised by `initialize`.
+    pub line_bound: Arc<AtomicUsize>,
+    phase: Mutex<Phase>,
+    following: Mutex<HashMap<SessionId, Following>>,
+}
+
+/// How far a connection is.
+#[derive(Clone)]
+pub enum Phase {
+    /// It has not said who it is.
+    New,
+    /// It has.
+    Ready(Peer),
+}
+
+/// Who is at the other end.
+#[derive(Clone)]
+pub struct Peer {
+    /// Its name and role.
+    pub client: ClientRef,
+    /// Its process environment, where it sent one.
+    pub environment: Option<Arc<Environment>>,
+}
+
+/// A session that a connection follows.
+#[derive(Clone)]
+pub struct Following {
+    /// Its log.
+    pub events: Arc<EventLog>,
+    /// The last event that was sent.
+    pub cursor: Seq,
+    /// Items wanted in a snapshot.
+    pub items: usize,
+    /// Tells one following of a session from the next on the same connection.
+    pub generation: usize,
+}
+
+/// What happens right after an answer was sent.
+pub enum Then {
+    /// Events of a session begin to follow.
+    Follow(SessionId, Following),
+    /// Daemon events begin to follow.
+    Subscribe,
+    /// They end.
+    Unsubscribe,
+    /// The daemon goes down.
+    ShutDown(crystal_protocol::rpc::ShutdownMode),
+}
+
+static GENERATION: AtomicUsize = AtomicUsize::new(0);
+
+impl Connection {
+    /// A connection that has not said who it is.
+    pub fn new(id: ConnectionId, line_bound: Arc<AtomicUsize>) -> Self {
+        Self { id, wake: Arc::default(), line_bound, phase: Mutex::new(Phase::New), following: Mutex::default() }
+    }
+
+    /// How far it is.
+    pub fn phase(&self) -> Phase {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// It said who it is.
+    pub fn introduce(&self, peer: Peer) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = Phase::Ready(peer);
+        self.line_bound.store(crystal_protocol::limits::MESSAGE_BYTES, Ordering::Relaxed);
+    }
+
+    /// The sessions it follows. Held for moments only.
+    pub fn following(&self) -> MutexGuard<'_, HashMap<SessionId, Following>> {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a new following.
+    pub fn next_generation() -> usize {
+        GENERATION.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// One call, or one batch of calls.
+pub struct Call {
+    /// The daemon.
+    pub hub: Arc<Hub>,
+    /// Whence it came.
+    pub connection: Arc<Connection>,
+    after: Arc<Mutex<Vec<Then>>>,
+}
+
+/// The list of what is to happen after an answer, as it travels with a call.
+#[derive(Clone, Default)]
+pub struct After(pub Arc<Mutex<Vec<Then>>>);
+
+impl After {
+    /// Takes what was asked for.
+    pub fn take(&self) -> Vec<Then> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Call {
+    /// The call that came with these extensions.
+    ///
+    /// # Errors
+    /// `internalError` when the transport did not say whence it came, which is a fault of the transport's.
+    pub fn new(hub: &Arc<Hub>, extensions: &Extensions) -> Result<Self, RpcError> {
+        let connection = extensions.get::<Arc<Connection>>().cloned();
+        let after = extensions.get::<After>().map(|after| after.0.clone());
+        match (connection, after) {
+            (Some(connection), Some(after)) => Ok(Self { hub: hub.clone(), connection, after }),
+            _ => Err(RpcError::new(ErrorKind::InternalError, "The call came without its connection.")),
+        }
+    }
+
+    /// Who calls.
+    ///
+    /// # Errors
+    /// `notInitialized` when nobody knows yet.
+    pub fn caller(&self) -> Result<Caller, RpcError> {
+        match self.connection.phase() {
+            Phase::Ready(peer) => Ok(Caller { client: peer.client, environment: peer.environment }),
+            Phase::New => Err(not_initialized()),
+        }
+    }
+
+    /// Has something happen right after the answer.
+    pub fn after_answer(&self, then: Then) {
+        self.after.lock().unwrap_or_else(PoisonError::into_inner).push(then);
+    }
+}
+
+/// The error of a call before `initialize`.
+pub fn not_initialized() -> RpcError {
+    RpcError::new(ErrorKind::NotInitialized, "Call initialize first: it says who you are and which protocol you speak.")
+}
+
+/// Whether a role may only look.
+pub fn is_observer(peer: &Peer) -> bool {
+    peer.client.role == Role::Observer
+}

@@ -1,0 +1,137 @@
+//! One connection, whatever carries it: reads lines, drives calls, ends with its client.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+};
+
+use crystal_protocol::{
+    frame::{Budget, Line, LineReader},
+    limits::{MESSAGE_BYTES_BEFORE_INITIALIZE, REQUESTS_IN_FLIGHT},
+    rpc::ShutdownMode,
+};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    dispatch::{self, Reply},
+    outbox::Outbox,
+    writer::Writer,
+};
+use crate::{
+    hub::Hub,
+    rpc::{Connection, Table},
+};
+
+/// What all connections share.
+#[derive(Clone)]
+pub struct Shared {
+    /// The daemon.
+    pub hub: Arc<Hub>,
+    /// The methods.
+    pub table: Arc<Table>,
+    /// What unfinished lines may take together.
+    pub budget: Budget,
+    /// Fires when connections must end.
+    pub ending: CancellationToken,
+    /// Who ends the daemon when a client asks for it.
+    pub shutdown: mpsc::Sender<ShutdownMode>,
+}
+
+/// Serves a connection to its end.
+pub async fn serve<R, W>(shared: Shared, reader: R, writer: W)
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let id = shared.hub.connected();
+    let lines = LineReader::new(reader, MESSAGE_BYTES_BEFORE_INITIALIZE).with_budget(shared.budget.clone());
+    let connection = Arc::new(Connection::new(id.clone(), lines.bound()));
+    let (outbox, answers) = Outbox::new();
+    let writer = Writer::new(writer, shared.hub.clone(), connection.clone(), answers, shared.shutdown.clone());
+    let mut writing = tokio::spawn(writer.run());
+    let reading = read(&shared, &connection, lines, outbox);
+    tokio::select! {
+        () = reading => {
+            // Answers that are on their way still go out, unless the client does not take them.
+            let rest = tokio::time::timeout(DRAIN, &mut writing).await;
+            if rest.is_err() {
+                writing.abort();
+            }
+        }
+        result = &mut writing => {
+            if let Ok(Err(error)) = result {
+                tracing::debug!(connection = %id, %error, "a client went away");
+            }
+        }
+    }
+    let sessions: Vec<_> = connection.following().drain().map(|(session, _)| session).collect();
+    for session in sessions {
+        shared.hub.detach(&session, &id);
+    }
+    shared.hub.disconnected();
+}
+
+/// How long the last answers may take to go out.
+const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+async fn read<R: AsyncRead + Unpin>(
+    shared: &Shared,
+    connection: &Arc<Connection>,
+    mut lines: LineReader<R>,
+    outbox: Outbox,
+) {
+    let mut calls = FuturesUnordered::new();
+    let mut open = true;
+    while open || !calls.is_empty() {
+        tokio::select! {
+            biased;
+            () = shared.ending.cancelled() => return,
+            Some(reply) = calls.next(), if !calls.is_empty() => {
+                let reply: Reply = reply;
+                if !outbox.send(reply.line, reply.then).await {
+                    return;
+                }
+            }
+            line = lines.next(), if open && calls.len() < REQUESTS_IN_FLIGHT => match line {
+                Ok(Some(Line::Message(line))) => {
+                    let table = shared.table.clone();
+                    let call = AssertUnwindSafe(dispatch::serve(table, connection.clone(), line)).catch_unwind();
+                    let mut call = Box::pin(call.map(|served| served.unwrap_or_else(|_| panicked())));
+                    // The first step of each call is taken in the order in which they came.
+                    match futures_util::poll!(&mut call) {
+                        std::task::Poll::Ready(reply) => {
+                            if !outbox.send(reply.line, reply.then).await {
+                                return;
+                            }
+                        }
+                        std::task::Poll::Pending => calls.push(call),
+                    }
+                }
+                Ok(Some(Line::TooLong(head))) => {
+                    let bound = connection.line_bound.load(Ordering::Relaxed);
+                    let reply = dispatch::too_long(&head, bound);
+                    if !outbox.send(reply.line, reply.then).await {
+                        return;
+                    }
+                }
+                // A client that has gone takes its waiting calls with it.
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::debug!(connection = %connection.id, %error, "a connection broke");
+                    open = false;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn panicked() -> Reply {
+    tracing::error!("a call panicked");
+    Reply { line: None, then: Vec::new() }
+}
