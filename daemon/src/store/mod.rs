@@ -7,6 +7,7 @@
 
 pub mod error;
 pub mod head;
+pub mod items;
 pub mod line;
 pub mod load;
 pub mod log;
