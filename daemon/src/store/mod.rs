@@ -7,10 +7,12 @@
 
 pub mod error;
 pub mod head;
+pub mod index;
 pub mod items;
 pub mod line;
 pub mod load;
 pub mod log;
+pub mod open_turns;
 mod positioned;
 pub mod record;
 #[cfg(test)]
