@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crystal_protocol::{
     approval::Approval,
     ids::{ItemId, SessionId},
-    item::{Item, ToolCallStatus},
+    item::Item,
     limits::KEPT_TURNS,
     task::Todo,
     time::Timestamp,
@@ -145,12 +145,14 @@ pub struct OpenApproval {
     pub rule: Option<Rule>,
 }
 
-/// All items whose finish is recorded at `offset` or later have an id number of at least `first`, all before it a
-/// smaller one.
+/// A stretch of the log, from `offset` to the next mark, and which items' ends are recorded in it. Calls that run together
+/// end out of order, so the numbers of neighbouring stretches may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemMark {
-    /// Smallest id number from here on.
+    /// Smallest id number in it.
     pub first: u64,
+    /// Greatest id number in it.
+    pub last: u64,
     /// Bytes from the beginning of the log.
     pub offset: u64,
     /// Items before it.
@@ -225,7 +227,12 @@ impl Head {
                 });
             }
             Record::ItemFinished { item, round, .. } => self.finish_item(item, *round, offset),
-            Record::CallOpened { item, round } => self.open_item(item.clone(), *round),
+            Record::CallOpened { item, round } => {
+                if let Some(turn) = &mut self.open_turn {
+                    turn.calls += 1;
+                }
+                self.open_item(item.clone(), *round);
+            }
             Record::CallStarted { item } => {
                 if let Some(open) = self.open_item_mut(item) {
                     open.running = true;
@@ -289,20 +296,20 @@ impl Head {
     fn finish_item(&mut self, item: &Item, round: u64, offset: u64) {
         self.drop_open_item(&item.id);
         if let Some(number) = item_number(&item.id) {
-            let open_before = self
-                .open_turn
-                .as_ref()
-                .is_some_and(|turn| !turn.open_items.is_empty());
-            let due = self
-                .item_index
-                .last()
-                .is_none_or(|mark| self.items >= mark.items + ITEMS_PER_MARK);
-            if due && !open_before {
-                self.item_index.push(ItemMark {
+            match self.item_index.last_mut() {
+                Some(mark)
+                    if self.items < mark.items + ITEMS_PER_MARK
+                        && offset < mark.offset + BYTES_PER_MARK =>
+                {
+                    mark.first = mark.first.min(number);
+                    mark.last = mark.last.max(number);
+                }
+                _ => self.item_index.push(ItemMark {
                     first: number,
+                    last: number,
                     offset,
                     items: self.items,
-                });
+                }),
             }
             self.next_id = self.next_id.max(number + 1);
         }
@@ -313,7 +320,6 @@ impl Head {
     }
 
     fn open_item(&mut self, item: Item, round: u64) {
-        let is_call = matches!(&item.body, crystal_protocol::item::ItemBody::ToolCall(call) if call.status == ToolCallStatus::Pending);
         if let Some(turn) = &mut self.open_turn {
             turn.rounds = turn.rounds.max(round);
             match turn
@@ -322,14 +328,11 @@ impl Head {
                 .find(|open| open.item.id == item.id)
             {
                 Some(open) => open.item = item,
-                None => {
-                    turn.calls += u64::from(is_call);
-                    turn.open_items.push(OpenItem {
-                        item,
-                        round,
-                        running: false,
-                    });
-                }
+                None => turn.open_items.push(OpenItem {
+                    item,
+                    round,
+                    running: false,
+                }),
             }
         }
     }
@@ -351,6 +354,9 @@ impl Head {
 
 /// Items between two marks of the index.
 pub const ITEMS_PER_MARK: u64 = 256;
+
+/// Bytes after which a mark is due with fewer items, so that large items do not make a page costly.
+const BYTES_PER_MARK: u64 = 4 * 1024 * 1024;
 
 /// The number in an item's id: ids of items are `i` and a number that rises.
 pub fn item_number(id: &ItemId) -> Option<u64> {
