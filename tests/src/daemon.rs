@@ -1,6 +1,7 @@
 //! A real `crystald` on a private home.
 
 use std::{
+    cell::Cell,
     fs::OpenOptions,
     process::{ExitStatus, Stdio},
     rc::Rc,
@@ -44,6 +45,7 @@ pub struct Daemon {
     environment: Vec<(String, String)>,
     child: Child,
     pid: u32,
+    memory_calls: Cell<u32>,
 }
 
 impl Daemon {
@@ -82,6 +84,7 @@ impl Daemon {
             environment,
             child,
             pid,
+            memory_calls: Cell::new(0),
         };
         daemon.wait_ready().await;
         daemon
@@ -161,6 +164,18 @@ impl Daemon {
         self.child = spawn(&self.home, &self.environment, &[]);
         self.pid = self.child.id().expect("a new child has a pid");
         self.wait_ready().await;
+    }
+
+    /// Memory of the daemon in bytes, looked at once in a thousand calls, else 0: for use in a loop over events.
+    pub fn memory_now_and_then(&self) -> u64 {
+        const EVERY: u32 = 1000;
+        let calls = self.memory_calls.get();
+        self.memory_calls.set(calls.wrapping_add(1));
+        if calls.is_multiple_of(EVERY) {
+            self.memory().pss_bytes
+        } else {
+            0
+        }
     }
 
     /// Memory of the daemon.
