@@ -328,6 +328,13 @@ impl Client {
         .await;
     }
 
+    /// Reads whatever comes within so long.
+    pub async fn read_for(&mut self, time: Duration) {
+        let all = async { while self.read_one().await {} };
+        // Running out of time is the usual end.
+        drop(tokio::time::timeout(time, all).await);
+    }
+
     async fn until<T>(&mut self, what: &str, take: impl FnMut(&mut Self) -> Option<T>) -> T {
         self.until_within(WAIT_LIMIT, what, take).await
     }
