@@ -8,6 +8,7 @@ mod ctl;
 mod daemon;
 mod openai;
 mod protocol;
+mod recordings;
 mod recovery;
 mod sessions;
 mod slow_readers;

@@ -25,7 +25,7 @@ const KILLS: u64 = 50;
 const LATEST_KILL_MICROS: u64 = 60_000;
 
 /// Bytes of the file that is written in every turn.
-const FILE_BYTES: usize = 20_000;
+const FILE_BYTES: usize = 2_000;
 
 /// Everything a client was told is on disk.
 #[derive(Default)]
@@ -116,6 +116,7 @@ fn kill_9_at_any_instant_loses_nothing_that_was_acknowledged() {
         for round in 0..KILLS {
             let letter = char::from(b'a' + u8::try_from(round % 26).unwrap());
             let content = letter.to_string().repeat(FILE_BYTES);
+            let upper = content.to_ascii_uppercase();
             client.attach(&free).await;
             client.attach(&asking).await;
             if round % 2 == 0 {
@@ -127,7 +128,7 @@ fn kill_9_at_any_instant_loses_nothing_that_was_acknowledged() {
                 of_asking.decisions.push(approval.id.as_str().to_owned());
             }
             let prompt = format!(
-                "run echo round {round}\nwrite shared.txt: {content}\nedit shared.txt: {content} => {content}\nread shared.txt\nstream 200\nsay {round}"
+                "run echo round {round}\nwrite shared.txt: {content}\nedit shared.txt: {content} => {upper}\nread shared.txt\nstream 200\nsay {round}"
             );
             client.submit(&free, &prompt).await;
             of_free.prompts.push(prompt);
