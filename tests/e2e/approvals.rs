@@ -42,7 +42,7 @@ fn each_mode_passes_what_it_says_and_asks_for_the_rest() {
             ),
             (
                 "edit",
-                vec!["write a.txt: x", "edit README.md: Sample => Sample"],
+                vec!["write a.txt: x", "edit README.md: Sample => Example"],
                 vec!["run echo hi", &write_outside],
             ),
             (

@@ -60,7 +60,7 @@ fn a_newcomer_sees_a_waiting_approval_answers_it_and_a_second_answer_is_told_the
         let mut third = daemon.client().await;
         let answerer = third.connection().to_owned();
         let shown = third.attach(&session).await.folded().clone();
-        assert_eq!(shown.approvals, [approval.clone()]);
+        assert_eq!(shown.approvals, std::slice::from_ref(&approval));
         assert!(shown.turn.is_some());
         assert!(!workspace.has("made.txt"));
         third.respond(&session, approval.id.as_str(), "once").await;
@@ -158,11 +158,9 @@ fn attaching_twice_moves_the_cursor_and_doubles_nothing() {
         let first = client.watched(&session).clone();
         client.attach_after(&session, &before).await;
         client.read_to(&session, first.head()).await;
-        let again = client.watched(&session).events();
-        assert_eq!(
-            essence(&again[..first.events().len().min(again.len())]),
-            essence(first.events())
-        );
+        let mut again = essence(client.watched(&session).events());
+        again.retain(|(seq, _)| *seq <= first.head());
+        assert_eq!(again, essence(first.events()));
         // The continuity check of the client fails when an event comes twice.
         client.complete_turn(&session, "say two").await;
         client.wait_turn_end(&session).await;

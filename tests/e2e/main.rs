@@ -4,13 +4,19 @@
 
 mod approvals;
 mod attach;
+mod bash;
 mod ctl;
 mod daemon;
 mod openai;
+mod openai_failures;
 mod protocol;
+mod queue;
 mod recordings;
 mod recovery;
+mod refusals;
 mod sessions;
 mod slow_readers;
 mod tools;
+mod transcript;
+mod trust;
 mod turns;

@@ -186,7 +186,7 @@ fn an_approval_that_was_open_is_open_again_and_its_answer_lets_the_turn_go_on() 
         let listed = client.ok("approval/list", json!({})).await;
         assert_eq!(listed["approvals"][0]["id"], approval.id.as_str());
         let after = client.attach(&session).await.folded().clone();
-        assert_eq!(after.approvals, [approval.clone()]);
+        assert_eq!(after.approvals, std::slice::from_ref(&approval));
         assert_eq!(after.turn, before.turn);
         assert!(after.info.seq > before.info.seq);
         assert!(!workspace.has("made.txt"));

@@ -1,12 +1,6 @@
 //! Sessions as things on disk: create, list, read, change, close, delete, and what a restart keeps.
 
-use crystal_protocol::item::{Item, ItemBody};
-use crystal_tests::{
-    daemon::{Daemon, Options},
-    driving::user_texts,
-    run_test,
-    workspace::Workspace,
-};
+use crystal_tests::{daemon::Daemon, run_test, workspace::Workspace};
 use serde_json::{Value, json};
 
 #[test]
@@ -65,59 +59,6 @@ fn bad_choices_are_refused_at_creation() {
         }
         let list = client.ok("session/list", json!({})).await;
         assert_eq!(list["sessions"], json!([]));
-    });
-}
-
-#[test]
-fn a_workspace_must_be_trusted() {
-    run_test(async {
-        let mut daemon = Daemon::start().await;
-        let workspace = Workspace::new();
-        let inside = workspace.file("src");
-        let mut client = daemon.client().await;
-        let params = json!({"workspace": inside, "provider": "demo", "model": "demo:fast"});
-        let error = client.fails(-32010, "session/create", params.clone()).await;
-        let data = error.data.unwrap();
-        assert_eq!(data["kind"], "workspaceNotTrusted");
-        assert_eq!(data["root"], workspace.text_path());
-
-        client.create(&workspace, json!({"trust": "session"})).await;
-        client.fails(-32010, "session/create", params.clone()).await;
-        client.create(&workspace, json!({"trust": true})).await;
-        client.ok("session/create", params.clone()).await;
-        daemon.restart().await;
-        let mut client = daemon.client().await;
-        client.ok("session/create", params.clone()).await;
-        let of = json!({"workspace": inside});
-        let status = client.ok("workspace/trustStatus", of.clone()).await;
-        assert_eq!(
-            status,
-            json!({"root": workspace.text_path(), "trusted": true})
-        );
-        client.ok("workspace/untrust", of.clone()).await;
-        client.fails(-32010, "session/create", params.clone()).await;
-        client.ok("workspace/trust", of).await;
-        client.ok("session/create", params).await;
-    });
-}
-
-#[test]
-fn trust_may_be_switched_off_by_configuration() {
-    run_test(async {
-        let config = json!({"workspaceTrust": false, "provider": "demo", "model": "demo:fast"});
-        let options = Options {
-            config: Some(config),
-            ..Options::default()
-        };
-        let daemon = Daemon::start_with(options).await;
-        let workspace = Workspace::new();
-        let mut client = daemon.client().await;
-        client
-            .ok(
-                "session/create",
-                json!({"workspace": workspace.text_path()}),
-            )
-            .await;
     });
 }
 
@@ -201,91 +142,6 @@ fn a_unique_prefix_names_a_session_and_an_ambiguous_one_does_not() {
                 .await;
             assert_eq!(error.data.unwrap()["kind"], "sessionAmbiguous");
         }
-    });
-}
-
-#[test]
-fn items_are_paged_from_the_end() {
-    run_test(async {
-        let daemon = Daemon::start().await;
-        let mut client = daemon.client().await;
-        let session = client.create_full(&Workspace::new()).await;
-        for index in 0..6 {
-            client
-                .complete_turn(&session, &format!("say number {index}"))
-                .await;
-        }
-        let all = client.items(&session).await;
-        assert_eq!(user_texts(&all).len(), 6);
-        let mut paged: Vec<Item> = Vec::new();
-        loop {
-            let before = paged.first().map(|item| item.id.as_str().to_owned());
-            let mut params = json!({"session": session, "limit": 5});
-            if let Some(before) = before {
-                params["before"] = before.into();
-            }
-            let page = client.ok("session/items", params).await;
-            let mut items: Vec<Item> = serde_json::from_value(page["items"].clone()).unwrap();
-            assert!(items.len() <= 5);
-            items.append(&mut paged);
-            paged = items;
-            if page["hasMore"] == false {
-                break;
-            }
-        }
-        assert_eq!(paged, all);
-        let attached = client
-            .ok("session/attach", json!({"session": session, "items": 3}))
-            .await;
-        assert_eq!(attached["snapshot"]["items"].as_array().unwrap().len(), 3);
-        assert_eq!(attached["snapshot"]["hasMore"], true);
-    });
-}
-
-#[test]
-fn a_long_field_is_cut_in_pages_and_read_whole_in_pieces() {
-    run_test(async {
-        let daemon = Daemon::start().await;
-        let mut client = daemon.client().await;
-        let session = client.create_full(&Workspace::new()).await;
-        client
-            .complete_turn(&session, "run yes äöü€ | head -n 40000")
-            .await;
-        let items = client.items(&session).await;
-        let long = items
-            .iter()
-            .find(|item| matches!(item.body, ItemBody::ToolCall(_)))
-            .unwrap();
-        let whole = client
-            .ok(
-                "session/item",
-                json!({"session": session, "id": long.id.as_str()}),
-            )
-            .await;
-        let whole: Item = serde_json::from_value(whole["item"].clone()).unwrap();
-        let field = crystal_protocol::item::ItemField::Output;
-        let text = whole.field(field).unwrap().to_owned();
-        if let Some(cut) = &long.cut {
-            assert_eq!(cut[&field], text.len() as u64);
-            assert!(
-                text.ends_with(long.field(field).unwrap()),
-                "the end is kept"
-            );
-        }
-        let mut pieces = String::new();
-        let mut offset = 0;
-        loop {
-            let params = json!({"session": session, "id": long.id.as_str(), "field": "output", "offset": offset, "limit": 10_001});
-            let piece = client.ok("session/item", params).await;
-            let data = piece["data"].as_str().unwrap();
-            assert!(data.len() <= 10_001);
-            pieces.push_str(data);
-            match piece["nextOffset"].as_u64() {
-                Some(next) => offset = next,
-                None => break,
-            }
-        }
-        assert_eq!(pieces, text);
     });
 }
 

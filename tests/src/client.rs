@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crystal_protocol::{error::RpcError, event::Event, ids::Seq, session::Snapshot};
+use crystal_protocol::error::RpcError;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -26,7 +26,7 @@ pub struct Client {
     waiting: BTreeSet<u64>,
     /// Answers nobody has asked for yet.
     answers: HashMap<u64, Answer>,
-    sessions: BTreeMap<String, Watched>,
+    pub(crate) sessions: BTreeMap<String, Watched>,
     /// Notifications that belong to no session.
     notifications: VecDeque<Value>,
     /// Batch answers, and errors without an id.
@@ -231,103 +231,6 @@ impl Client {
         self.raw.close_writer().await;
     }
 
-    /// Attaches to a session from a snapshot; checks that the answer comes before the first event.
-    pub async fn attach(&mut self, session: &str) -> &mut Watched {
-        let known = self.sessions.contains_key(session);
-        let answer = self
-            .ok("session/attach", json!({"session": session, "items": 1000}))
-            .await;
-        let (id, head) = Self::attached(&answer);
-        if !known {
-            assert!(!self.sessions.contains_key(&id), "an event came first");
-        }
-        let snapshot: Snapshot = serde_json::from_value(answer["snapshot"].clone())
-            .expect("an attach without `after` has a snapshot");
-        assert_eq!(snapshot.info.seq, head, "a snapshot is true at its seq");
-        self.watch(id, Watched::begin(Some(snapshot), Some(head)))
-    }
-
-    /// Attaches after a number, with what another connection knew at that number.
-    pub async fn attach_after(&mut self, session: &str, known: &Watched) -> &mut Watched {
-        let after = known.head();
-        let was_known = self.sessions.contains_key(session);
-        let answer = self
-            .ok(
-                "session/attach",
-                json!({"session": session, "after": after}),
-            )
-            .await;
-        let (id, head) = Self::attached(&answer);
-        assert!(
-            was_known || !self.sessions.contains_key(&id),
-            "an event came first"
-        );
-        let snapshot = answer
-            .get("snapshot")
-            .filter(|snapshot| !snapshot.is_null());
-        let watched = match snapshot {
-            None => Watched::begin(Some(known.folded().clone()), Some(after)),
-            Some(snapshot) => {
-                let snapshot = serde_json::from_value(snapshot.clone()).expect("a snapshot");
-                Watched::begin(Some(snapshot), Some(head))
-            }
-        };
-        self.watch(id, watched)
-    }
-
-    fn attached(answer: &Value) -> (String, Seq) {
-        let id = answer["session"]["id"]
-            .as_str()
-            .expect("an attach names the session");
-        let head = answer["seq"].as_u64().expect("an attach says the head");
-        (id.to_owned(), head)
-    }
-
-    fn watch(&mut self, id: String, watched: Watched) -> &mut Watched {
-        self.sessions.insert(id.clone(), watched);
-        self.sessions.get_mut(&id).expect("it was just put there")
-    }
-
-    /// What this client knows of a session it attached to.
-    pub fn watched(&self, session: &str) -> &Watched {
-        self.sessions
-            .get(session)
-            .unwrap_or_else(|| panic!("not attached to {session}"))
-    }
-
-    /// Waits for an event of a session, from the last one waited for.
-    pub async fn wait_for(&mut self, session: &str, pick: impl Fn(&Event) -> bool) -> Event {
-        self.wait_some(session, |event| pick(event).then(|| event.clone()))
-            .await
-    }
-
-    /// Waits for an event of a session from which `pick` takes something.
-    pub async fn wait_some<T>(
-        &mut self,
-        session: &str,
-        mut pick: impl FnMut(&Event) -> Option<T>,
-    ) -> T {
-        self.until("an event", |client| {
-            client.sessions.get_mut(session)?.scan(&mut pick)
-        })
-        .await
-    }
-
-    /// An event of a session that has come already, from the last one waited for; never reads.
-    pub fn scan(&mut self, session: &str, pick: impl Fn(&Event) -> bool) -> Option<Event> {
-        self.sessions
-            .get_mut(session)?
-            .scan(&mut |event| pick(event).then(|| event.clone()))
-    }
-
-    /// Reads until this client has seen an event of that number.
-    pub async fn read_to(&mut self, session: &str, seq: Seq) {
-        self.until(&format!("event {seq}"), |client| {
-            (client.sessions.get(session)?.head() >= seq).then_some(())
-        })
-        .await;
-    }
-
     /// Reads whatever comes within so long.
     pub async fn read_for(&mut self, time: Duration) {
         let all = async { while self.read_one().await {} };
@@ -335,7 +238,11 @@ impl Client {
         drop(tokio::time::timeout(time, all).await);
     }
 
-    async fn until<T>(&mut self, what: &str, take: impl FnMut(&mut Self) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(
+        &mut self,
+        what: &str,
+        take: impl FnMut(&mut Self) -> Option<T>,
+    ) -> T {
         self.until_within(WAIT_LIMIT, what, take).await
     }
 
@@ -434,3 +341,6 @@ impl Client {
         self.answers.insert(id, answer);
     }
 }
+
+#[cfg(test)]
+mod tests;

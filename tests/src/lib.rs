@@ -6,6 +6,7 @@
 // Support code fails a test by panicking, as the tests themselves do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod attaching;
 pub mod client;
 pub mod ctl;
 pub mod daemon;

@@ -290,3 +290,6 @@ async fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<usize,
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
+
+#[cfg(test)]
+mod tests;
