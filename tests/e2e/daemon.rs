@@ -274,7 +274,6 @@ fn stdio_starts_the_shared_daemon_when_there_is_none() {
         let mut client = over_stdio(&mut child);
         client.initialize(json!({})).await.unwrap();
         let pid = u32::try_from(client.hello()["server"]["pid"].as_u64().unwrap()).unwrap();
-        home.adopt(pid);
         assert_ne!(Some(pid), child.id());
         client.close_writer().await;
         assert_eq!(wait_end(&mut child).await, Some(0));
@@ -322,7 +321,6 @@ fn many_starters_at_once_end_with_one_daemon() {
         }
         let mut client = Client::connect_to(&home.socket()).await;
         let pid = u32::try_from(client.hello()["server"]["pid"].as_u64().unwrap()).unwrap();
-        home.adopt(pid);
         for end in &ends {
             end.expect(0);
         }

@@ -184,6 +184,21 @@ impl Daemon {
     }
 }
 
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        const LOOKS: u32 = 500;
+        // An error means that it is gone already.
+        drop(self.child.start_kill());
+        // The home may be removed only when nobody writes to it.
+        for _ in 0..LOOKS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(READY_POLL);
+        }
+    }
+}
+
 /// Starts `crystald` without waiting for anything; stderr is appended to the home's file.
 pub fn spawn(home: &Home, environment: &[(String, String)], arguments: &[&str]) -> Child {
     let stderr = OpenOptions::new()

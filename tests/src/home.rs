@@ -1,21 +1,17 @@
 //! Private homes for daemons, and where the binaries under test are.
 
-use std::{
-    cell::RefCell,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A data directory of one test, removed at its end together with the daemons that were adopted.
+/// A data directory of one test, removed at its end together with every process that was started on it.
 ///
 /// Its path is short, because a socket's may be at most 107 bytes long.
 #[derive(Debug)]
 pub struct Home {
     dir: TempDir,
-    adopted: RefCell<Vec<u32>>,
 }
 
 impl Home {
@@ -37,10 +33,7 @@ impl Home {
             .expect("/tmp takes a directory");
         std::fs::create_dir(dir.path().join("h")).expect("a home can be made");
         std::fs::create_dir(dir.path().join("u")).expect("a user directory can be made");
-        Self {
-            dir,
-            adopted: RefCell::default(),
-        }
+        Self { dir }
     }
 
     /// What is passed as `--home`.
@@ -77,11 +70,6 @@ impl Home {
         std::fs::write(self.path().join(name), value.to_string()).expect("the home is writable");
     }
 
-    /// Takes over a daemon that something else started: it is killed when the home goes.
-    pub fn adopt(&self, pid: u32) {
-        self.adopted.borrow_mut().push(pid);
-    }
-
     /// The ends of stderr and of all log files.
     pub fn logs(&self) -> String {
         let mut text = tail_of(&self.stderr_path());
@@ -101,9 +89,13 @@ impl Default for Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        for pid in self.adopted.borrow().iter() {
-            send_signal(*pid, Signal::KILL);
-        }
+        let dir = self.dir.path().as_os_str().as_encoded_bytes();
+        kill_those(|process| {
+            ["cmdline", "environ"].iter().any(|file| {
+                let bytes = std::fs::read(process.join(file)).unwrap_or_default();
+                bytes.windows(dir.len()).any(|window| window == dir)
+            })
+        });
         if std::thread::panicking() {
             eprintln!("--- the daemon's words ---\n{}", self.logs());
         }
@@ -117,6 +109,24 @@ pub fn send_signal(pid: u32, signal: Signal) {
         && let Err(error) = kill_process(pid, signal)
     {
         assert_eq!(error, rustix::io::Errno::SRCH, "cannot signal {pid:?}");
+    }
+}
+
+/// Kills every process whose directory in `/proc` is picked, this one excepted. What is looked for must be of one test
+/// only, such as its temporary directory.
+pub(crate) fn kill_those(picked: impl Fn(&Path) -> bool) {
+    let own = std::process::id();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes {
+        let pid = process
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(pid) = pid.filter(|pid| *pid != own)
+            && picked(&process.path())
+        {
+            send_signal(pid, Signal::KILL);
+        }
     }
 }
 

@@ -122,6 +122,16 @@ impl Workspace {
     }
 }
 
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // A command that outlived its daemon may wait at a gate that nobody will open.
+        let outer = self.outer.path();
+        crate::home::kill_those(|process| {
+            std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(outer))
+        });
+    }
+}
+
 impl Default for Workspace {
     fn default() -> Self {
         Self::new()
