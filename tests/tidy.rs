@@ -13,21 +13,31 @@ const FILE_LINES: usize = 500;
 const LAYERS: &[(&str, &[&str])] = &[
     ("stdx", &[]),
     ("limits", &[]),
-    ("home", &["stdx", "limits"]),
-    ("config", &["stdx", "limits", "home"]),
-    ("providers", &["stdx", "limits", "home", "config"]),
-    ("store", &["stdx", "limits", "home", "config"]),
-    ("prompts", &["stdx", "limits", "home", "config"]),
-    ("tools", &["stdx", "limits", "home", "config"]),
+    ("terms", &["limits"]),
+    ("home", &["stdx", "limits", "terms"]),
+    ("config", &["stdx", "limits", "terms", "home"]),
+    ("providers", &["stdx", "limits", "terms", "home", "config"]),
+    ("store", &["stdx", "limits", "terms", "home", "config"]),
+    ("prompts", &["stdx", "limits", "terms", "home", "config"]),
+    ("tools", &["stdx", "limits", "terms", "home", "config"]),
     (
         "approvals",
-        &["stdx", "limits", "home", "config", "providers", "prompts"],
+        &[
+            "stdx",
+            "limits",
+            "terms",
+            "home",
+            "config",
+            "providers",
+            "prompts",
+        ],
     ),
     (
         "engine",
         &[
             "stdx",
             "limits",
+            "terms",
             "home",
             "config",
             "providers",
@@ -39,13 +49,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "hub",
-        &["stdx", "limits", "home", "config", "engine", "store"],
+        &[
+            "stdx", "limits", "terms", "home", "config", "engine", "store",
+        ],
     ),
     (
         "rpc",
-        &["stdx", "limits", "home", "config", "prompts", "hub"],
+        &[
+            "stdx", "limits", "terms", "home", "config", "prompts", "hub",
+        ],
     ),
-    ("transport", &["stdx", "limits", "home", "rpc"]),
+    ("transport", &["stdx", "limits", "terms", "home", "rpc"]),
 ];
 
 /// Modules that may name all others.

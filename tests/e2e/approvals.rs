@@ -132,9 +132,7 @@ fn once_covers_the_call_and_session_covers_the_rule_in_this_session() {
             .respond(&session, second.id.as_str(), "session")
             .await;
         client.wait_turn(&session, &turn).await;
-        client
-            .complete_turn(&session, "run git status --short")
-            .await;
+        client.complete_turn(&session, "run git status").await;
         let call = client.calls(&session).await.pop().unwrap();
         assert_eq!(call.status, ToolCallStatus::Succeeded);
         assert!(call.approval.unwrap().rule.is_some());

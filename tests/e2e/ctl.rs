@@ -319,6 +319,33 @@ fn commands_on_a_session_speak_the_protocol() {
 }
 
 #[test]
+fn tools_and_models_are_listed_and_a_tool_is_called_as_the_operator() {
+    run_test(async {
+        let (daemon, ctl, workspace) = daemon_and_ctl().await;
+        let mut client = daemon.client().await;
+        let session = client.create_full(&workspace).await;
+        let tools = ctl.run(&["tools", &session, "--json"]).await;
+        assert!(tools.expect(0).stdout.contains("grep"));
+        let models = ctl.run(&["models", "--json"]).await;
+        assert!(models.expect(0).stdout.contains("demo:fast"));
+        let read = |path: &str| json!({"path": path}).to_string();
+        let call = ["tool", "call", &session, "read", &read("README.md")];
+        assert!(
+            ctl.run(&call)
+                .await
+                .expect(0)
+                .stdout
+                .contains("A small project.")
+        );
+        let call = ["tool", "call", &session, "read", &read("none.txt")];
+        ctl.run(&call).await.expect(1);
+        // Left out, the session is the one live session of the workspace.
+        let here = ctl.run_in(workspace.path(), &["tools", "--json"]).await;
+        assert!(here.expect(0).stdout.contains("grep"));
+    });
+}
+
+#[test]
 fn attach_streams_events_from_a_number() {
     run_test(async {
         let (daemon, ctl, workspace) = daemon_and_ctl().await;
