@@ -123,18 +123,6 @@ fn children_get_the_clients_environment_without_keys_and_homes() {
             .tool_output(&session, "bash", json!({"command": "env"}))
             .await;
         assert!(output.contains("DAEMON_ONLY=daemon-value") && !output.contains("daemon-key"));
-        // Nothing of it is ever on disk.
-        let found = std::process::Command::new("grep")
-            .args([
-                "--recursive",
-                "--quiet",
-                "--exclude-dir=logs",
-                "client-value",
-            ])
-            .arg(daemon.home().path().join("run"))
-            .status()
-            .unwrap();
-        assert!(!found.success());
     });
 }
 
@@ -163,5 +151,31 @@ fn children_inherit_no_descriptors_of_the_daemon() {
                 "{output}"
             );
         }
+    });
+}
+
+#[test]
+fn the_environment_of_a_client_is_never_on_disk() {
+    run_test(async {
+        let daemon = Daemon::start().await;
+        let path = std::env::var("PATH").unwrap();
+        let own = json!({"environment": {"PATH": path, "NEVER_STORED": "never-stored-value"}});
+        let mut client = Client::connect_as(&daemon, own).await;
+        let session = client.create_full(&Workspace::new()).await;
+        client.complete_turn(&session, "run true").await;
+        client
+            .ok("session/close", json!({"session": session}))
+            .await;
+        let found = std::process::Command::new("grep")
+            .args([
+                "--recursive",
+                "--devices=skip",
+                "--quiet",
+                "never-stored-value",
+            ])
+            .arg(daemon.home().path())
+            .status()
+            .unwrap();
+        assert_eq!(found.code(), Some(1), "grep finds nothing");
     });
 }

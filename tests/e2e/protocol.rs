@@ -72,7 +72,7 @@ fn deep_nesting_gets_an_error() {
         let mut client = daemon.client().await;
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let params = format!(
-            r#"{{"jsonrpc":"2.0","id":null,"method":"daemon/status","params":{{"x":{deep}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":null,"method":"session/get","params":{{"session":{deep}}}}}"#
         );
         for line in [deep, params] {
             client.send_line(&line).await;

@@ -62,7 +62,7 @@ fn a_flood_of_output_does_not_push_other_events_out() {
         let session = client.create_full(&Workspace::new()).await;
         client.attach(&session).await;
         client
-            .complete_turn(&session, "run head -c 50000000 /dev/zero | tr '\\0' 'x'")
+            .complete_turn(&session, "run yes | head -c 50000000")
             .await;
         client.wait_turn_end(&session).await;
         let watched = client.watched(&session);

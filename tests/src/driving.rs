@@ -4,7 +4,7 @@ use crystal_protocol::{
     approval::Approval,
     event::Event,
     ids::Seq,
-    item::{Item, ItemBody, ToolCall},
+    item::{Item, ItemBody, ItemField, ToolCall},
     span::plain_text,
     turn::{TurnCompleted, TurnReason},
 };
@@ -88,12 +88,15 @@ impl Client {
         .await
     }
 
-    /// Waits until an open item has printed or written something that holds `text`.
+    /// Waits until an open item has printed or written something that holds `text`. Arguments do not count: they name
+    /// a command before it runs.
     pub async fn wait_delta(&mut self, session: &str, text: &str) {
-        self.wait_for(
-            session,
-            |event| matches!(event, Event::ItemDelta { delta, .. } if delta.contains(text)),
-        )
+        self.wait_for(session, |event| match event {
+            Event::ItemDelta { field, delta, .. } => {
+                *field != ItemField::Arguments && delta.contains(text)
+            }
+            _ => false,
+        })
         .await;
     }
 
