@@ -47,6 +47,8 @@ impl Show {
             return Ok(());
         };
         match self {
+            // Who follows a message has written it.
+            Self::People(_) if is_user_message(known) => Ok(()),
             Self::People(transcript) => print(out, transcript.event(known)).await,
             Self::Lines(lines) => {
                 for line in lines.event(event.time, known) {
@@ -87,6 +89,10 @@ impl Show {
             Self::Nothing => Ok(()),
         }
     }
+}
+
+fn is_user_message(event: &Event) -> bool {
+    matches!(event, Event::ItemCompleted { item } if matches!(item.body, ItemBody::UserMessage { .. }))
 }
 
 async fn print(out: Output, pieces: Vec<Piece>) -> std::io::Result<()> {
@@ -262,6 +268,11 @@ impl Follow {
     ) -> anyhow::Result<Option<TurnCompleted>> {
         let (snapshot, begins) = match update {
             Update::Event(event) => return self.event(context, &event, show).await,
+            Update::Disconnected => {
+                let text = "- the connection to the daemon was lost; trying to get it back";
+                context.out.note(text).await?;
+                return Ok(None);
+            }
             Update::Reattached { snapshot: None, .. } => return Ok(None),
             Update::Snapshot(snapshot, _) => (snapshot, true),
             Update::Resync(resync) => (resync.snapshot, false),

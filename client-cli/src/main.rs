@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             if !output::is_broken_pipe(&error) {
-                eprintln!("crystal-ctl: {}", escape::harmless(&format!("{error:#}")));
+                eprintln!("crystal-ctl: {}", escape::harmless(&output::chain(&error)));
             }
             output::FAILURE
         }

@@ -1,5 +1,4 @@
-//! `crystal`: the program for people. This build has no terminal UI: it has `version`, and hands `run` and `attach`
-//! over to `crystal-ctl`.
+//! `crystal`: for people. This build has no terminal UI: only `version`, and `run` and `attach` by `crystal-ctl`.
 
 use std::{
     ffi::OsString,
@@ -11,14 +10,14 @@ use std::{
 use clap::{Parser, Subcommand};
 
 /// Crystal, a coding agent whose sessions live in a daemon.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "crystal", version)]
 struct Cli {
     #[command(subcommand)]
     action: Option<Action>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Action {
     /// Prints the version.
     Version,
@@ -30,7 +29,7 @@ enum Action {
     Attach(Passed),
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 struct Passed {
     /// Arguments of `crystal-ctl`, passed on as they are.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -46,9 +45,7 @@ fn main() -> ExitCode {
         Some(Action::Run(passed)) => hand_over("run", passed.arguments),
         Some(Action::Attach(passed)) => hand_over("attach", passed.arguments),
         None => {
-            eprintln!(
-                "crystal: this build has no terminal UI. Use `crystal-ctl new`, `crystal-ctl send` and `crystal-ctl attach`."
-            );
+            eprintln!("crystal: this build has no terminal UI. Use `crystal-ctl attach`.");
             ExitCode::FAILURE
         }
     }

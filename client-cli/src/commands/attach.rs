@@ -86,7 +86,7 @@ async fn events(cx: &Context, stream: &mut SessionStream) -> anyhow::Result<()> 
                 cx.out.bytes(line.as_bytes()).await?;
                 continue;
             }
-            RawUpdate::Reattached { snapshot: None, .. } => continue,
+            RawUpdate::Disconnected | RawUpdate::Reattached { snapshot: None, .. } => continue,
             RawUpdate::Snapshot(snapshot, seq) => (snapshot, seq),
             RawUpdate::Reattached {
                 snapshot: Some(snapshot),
@@ -122,8 +122,13 @@ async fn lines(cx: &Context, stream: &mut SessionStream, thinking: bool) -> anyh
             },
             Update::Snapshot(snapshot, _) => transcript.snapshot(snapshot),
             Update::Resync(resync) => transcript.snapshot(&resync.snapshot),
+            Update::Disconnected => {
+                let text = "- the connection to the daemon was lost; trying to get it back";
+                cx.out.note(text).await?;
+                Vec::new()
+            }
             Update::Reattached { snapshot, .. } => {
-                cx.out.note("- the connection was lost and is back").await?;
+                cx.out.note("- the connection is back").await?;
                 snapshot
                     .as_ref()
                     .map_or_else(Vec::new, |s| transcript.snapshot(s))

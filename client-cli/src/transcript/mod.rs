@@ -236,7 +236,7 @@ impl Transcript {
             }
             ItemBody::UserMessage { spans, by, .. } => {
                 let by = by.as_ref().map_or("", |by| by.name.as_str());
-                let text = plain_text(spans).replace('\n', "\n  ");
+                let text = plain_text(spans).trim_end().replace('\n', "\n  ");
                 self.rest(&format!("{by}> {text}"));
             }
             ItemBody::ToolCall(call) => self.tool_call(call),

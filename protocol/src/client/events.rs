@@ -95,7 +95,9 @@ pub enum Update {
     Event(Box<SessionEvent>),
     /// The client was too far behind; its state is to be replaced.
     Resync(Resync),
-    /// The connection was lost and is back. Without a snapshot the missed events follow.
+    /// The connection was lost; the next call tries to have it back.
+    Disconnected,
+    /// The connection is back. Without a snapshot the missed events follow.
     Reattached {
         /// The state to replace one's own with, when the missed events are no longer there.
         snapshot: Option<Box<Snapshot>>,
@@ -111,6 +113,8 @@ pub enum RawUpdate {
     Snapshot(Box<Snapshot>, Seq),
     /// A `session/event` or `session/resync` notification of this session.
     Notification(Notification),
+    /// See [`Update::Disconnected`].
+    Disconnected,
     /// See [`Update::Reattached`].
     Reattached {
         /// See [`Update::Reattached`].
@@ -129,6 +133,7 @@ pub struct SessionStream {
     last: Option<Seq>,
     items: Option<u64>,
     first: Option<RawUpdate>,
+    lost: bool,
     closed: bool,
 }
 
@@ -175,6 +180,7 @@ impl SessionStream {
             head: result.seq,
             items,
             first,
+            lost: false,
             closed: false,
         })
     }
@@ -211,6 +217,7 @@ impl SessionStream {
         Ok(match self.next_raw().await? {
             None => None,
             Some(RawUpdate::Snapshot(snapshot, seq)) => Some(Update::Snapshot(snapshot, seq)),
+            Some(RawUpdate::Disconnected) => Some(Update::Disconnected),
             Some(RawUpdate::Reattached { snapshot, seq }) => {
                 Some(Update::Reattached { snapshot, seq })
             }
@@ -236,8 +243,12 @@ impl SessionStream {
             return Ok(Some(first));
         }
         while !self.closed {
-            let Some(notification) = self.connection.notifications.next().await else {
+            if self.lost {
                 return self.reattach().await.map(Some);
+            }
+            let Some(notification) = self.connection.notifications.next().await else {
+                self.lost = true;
+                return Ok(Some(RawUpdate::Disconnected));
             };
             if notification.method != SESSION_EVENT && notification.method != SESSION_RESYNC {
                 continue;
@@ -278,6 +289,7 @@ impl SessionStream {
         let result = attach(&connection.client, id, self.last, self.items).await?;
         // Only now: a future that is dropped before leaves the stream as one whose connection is lost.
         self.connection = connection;
+        self.lost = false;
         self.info = result.session;
         self.head = result.seq;
         if result.snapshot.is_some() {

@@ -25,7 +25,7 @@ use crate::error::RpcError;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     /// The daemon answered with an error; its message says what to do.
-    #[error("{0}")]
+    #[error(transparent)]
     Rpc(#[from] RpcError),
     /// The connection ended, here or there, before the answer came.
     #[error("the connection to the daemon ended before the answer came")]

@@ -168,6 +168,10 @@ async fn a_lost_connection_is_attached_again_after_the_last_event_seen() {
         stream.next().await.unwrap(),
         Some(Update::Event(_))
     ));
+    assert!(matches!(
+        stream.next().await.unwrap(),
+        Some(Update::Disconnected)
+    ));
     let (update, params) = tokio::join!(stream.next(), two.answer_attach(6, false));
     assert_eq!(params, json!({"session": "s-one", "after": 4, "items": 5}));
     assert!(matches!(
@@ -194,6 +198,10 @@ async fn a_snapshot_after_reattaching_moves_the_cursor() {
     let mut stream = stream.unwrap();
     stream.next().await.unwrap();
     drop(one);
+    assert!(matches!(
+        stream.next().await.unwrap(),
+        Some(Update::Disconnected)
+    ));
     let (update, params) = tokio::join!(stream.next(), two.answer_attach(4096, true));
     assert_eq!(params["after"], 2);
     assert!(matches!(
@@ -204,6 +212,7 @@ async fn a_snapshot_after_reattaching_moves_the_cursor() {
         })
     ));
     drop(two);
+    stream.next().await.unwrap();
     let (_, params) = tokio::join!(stream.next(), three.answer_attach(4096, false));
     assert_eq!(params["after"], 4096);
 }
@@ -216,6 +225,7 @@ async fn a_connection_that_does_not_come_back_ends_the_stream_with_an_error() {
     let mut stream = stream.unwrap();
     stream.next().await.unwrap();
     drop(one);
+    stream.next().await.unwrap();
     let begin = tokio::time::Instant::now();
     assert!(matches!(stream.next().await, Err(ClientError::Lost(_))));
     assert!(begin.elapsed() <= RECONNECT_WITHIN);
