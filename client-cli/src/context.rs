@@ -15,7 +15,7 @@ use crystal_protocol::{
 };
 use tokio::io::AsyncReadExt as _;
 
-use crate::output::Output;
+use crate::{output::Output, transcript::inquiry::Hints};
 
 /// The name that the daemon, and other clients, know this program by.
 const CLIENT_NAME: &str = "crystal-ctl";
@@ -72,6 +72,14 @@ impl Context {
         match &self.home_flag {
             Some(home) => format!("crystal-ctl --home {}", shell_word(home)),
             None => "crystal-ctl".to_owned(),
+        }
+    }
+
+    /// What a shown command about a session needs.
+    pub(crate) fn hints(&self, session: &SessionId) -> Hints {
+        Hints {
+            program: self.command_name(),
+            session: session.clone(),
         }
     }
 }

@@ -14,96 +14,14 @@ use crystal_protocol::{
         SessionItem, SessionItemParams, SessionItemResult, TurnInterrupt, TurnInterruptParams,
         TurnSubmitResult, TurnWait, TurnWaitParams,
     },
-    session::Snapshot,
-    time::Timestamp,
     turn::TurnCompleted,
 };
 use tokio::time::Instant;
 
-use crate::{
-    context::Context,
-    output::Output,
-    run::lines::Lines,
-    signals::Signals,
-    transcript::{Channel, Piece, Transcript},
-};
+use crate::{context::Context, show::Show, signals::Signals};
 
 /// How long an interrupted turn may take to end before the command ends without it.
 const INTERRUPT_PATIENCE: Duration = Duration::from_secs(30);
-
-/// How events are shown.
-pub(crate) enum Show {
-    /// For people: the answer on stdout, the rest on stderr.
-    People(Box<Transcript>),
-    /// JSON lines on stdout.
-    Lines(Lines),
-    /// Not at all.
-    Nothing,
-}
-
-impl Show {
-    async fn event(&mut self, out: Output, event: &SessionEvent) -> std::io::Result<()> {
-        let AnyEvent::Known(known) = &event.event else {
-            return Ok(());
-        };
-        match self {
-            // Who follows a message has written it.
-            Self::People(_) if is_user_message(known) => Ok(()),
-            Self::People(transcript) => print(out, transcript.event(known)).await,
-            Self::Lines(lines) => {
-                for line in lines.event(event.time, known) {
-                    out.json_line(&line).await?;
-                }
-                Ok(())
-            }
-            Self::Nothing => Ok(()),
-        }
-    }
-
-    /// The end of a turn that no event told of.
-    async fn completed(&mut self, out: Output, completed: &TurnCompleted) -> std::io::Result<()> {
-        match self {
-            Self::People(transcript) => {
-                let event = Event::TurnCompleted(completed.clone());
-                print(out, transcript.event(&event)).await
-            }
-            Self::Lines(lines) => {
-                for line in lines.turn(Timestamp::now(), completed) {
-                    out.json_line(&line).await?;
-                }
-                Ok(())
-            }
-            Self::Nothing => Ok(()),
-        }
-    }
-
-    async fn snapshot(&mut self, out: Output, snapshot: &Snapshot) -> std::io::Result<()> {
-        match self {
-            Self::People(transcript) => print(out, transcript.snapshot(snapshot)).await,
-            Self::Lines(lines) => {
-                for line in lines.snapshot(snapshot) {
-                    out.json_line(&line).await?;
-                }
-                Ok(())
-            }
-            Self::Nothing => Ok(()),
-        }
-    }
-}
-
-fn is_user_message(event: &Event) -> bool {
-    matches!(event, Event::ItemCompleted { item } if matches!(item.body, ItemBody::UserMessage { .. }))
-}
-
-async fn print(out: Output, pieces: Vec<Piece>) -> std::io::Result<()> {
-    for piece in pieces {
-        match piece.channel {
-            Channel::Answer => out.text(&piece.text).await?,
-            Channel::Rest => out.aside(&piece.text).await?,
-        }
-    }
-    Ok(())
-}
 
 /// How a followed turn ended.
 #[derive(Debug)]
@@ -267,7 +185,7 @@ impl Follow {
         show: &mut Show,
     ) -> anyhow::Result<Option<TurnCompleted>> {
         let (snapshot, begins) = match update {
-            Update::Event(event) => return self.event(context, &event, show).await,
+            Update::Event(event) => return self.event(&event, show).await,
             Update::Disconnected => {
                 let text = "- the connection to the daemon was lost; trying to get it back";
                 context.out.note(text).await?;
@@ -285,7 +203,7 @@ impl Follow {
         if begins {
             return Ok(None);
         }
-        show.snapshot(context.out, &snapshot).await?;
+        show.snapshot(&snapshot).await?;
         if let Some(item) = snapshot
             .items
             .iter()
@@ -313,13 +231,12 @@ impl Follow {
         };
         let client = context.client().await?;
         let completed = client.call::<TurnWait>(params).await?;
-        show.completed(context.out, &completed).await?;
+        show.completed(&completed).await?;
         Ok(Some(completed))
     }
 
     async fn event(
         &mut self,
-        context: &Context,
         event: &SessionEvent,
         show: &mut Show,
     ) -> anyhow::Result<Option<TurnCompleted>> {
@@ -336,7 +253,7 @@ impl Follow {
         };
         if self.running.as_ref() == Some(&ours) || completed.is_some() {
             self.note(known);
-            show.event(context.out, event).await?;
+            show.event(event).await?;
         }
         if let Event::TurnCompleted(_) = known {
             self.running = None;

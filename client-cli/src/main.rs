@@ -1,7 +1,7 @@
 //! `crystal-ctl`: scripts and people drive the daemon with it. Speaks the protocol and nothing else.
 //!
 //! [`cli`] has the command line, [`commands`] a file for each command, [`run`] the headless run, [`follow`] what
-//! waits for a turn, [`transcript`] how events read for people, [`output`] what reaches stdout and stderr.
+//! waits for a turn, [`show`] and [`transcript`] how events read for people, [`output`] what reaches stdout and stderr.
 
 mod cli;
 mod commands;
@@ -11,6 +11,7 @@ mod follow;
 mod output;
 mod run;
 mod session_ref;
+mod show;
 mod signals;
 mod transcript;
 mod wire;

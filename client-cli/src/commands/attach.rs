@@ -14,7 +14,7 @@ use crate::{
     output::SUCCESS,
     session_ref,
     signals::Signals,
-    transcript::{Piece, Thinking, Transcript, inquiry::Hints},
+    transcript::{Piece, Thinking, Transcript},
 };
 
 /// Shows a session as it goes on, in lines. Ends with Ctrl+C, which ends nothing in the session, or when it is closed.
@@ -104,16 +104,13 @@ async fn events(cx: &Context, stream: &mut SessionStream) -> anyhow::Result<()> 
 }
 
 async fn lines(cx: &Context, stream: &mut SessionStream, thinking: bool) -> anyhow::Result<()> {
-    let hints = Hints {
-        program: cx.command_name(),
-        session: stream.info().id.clone(),
-    };
+    let hints = cx.hints(&stream.info().id);
     let thinking = if thinking {
         Thinking::Shown
     } else {
         Thinking::Hidden
     };
-    let mut transcript = Transcript::new(hints, thinking);
+    let mut transcript = Transcript::new(Some(hints), thinking);
     while let Some(update) = stream.next().await? {
         let pieces = match &update {
             Update::Event(event) => match &event.event {

@@ -11,7 +11,7 @@ use crate::{
     context::Context,
     output::SUCCESS,
     session_ref,
-    transcript::{Thinking, Transcript, inquiry::Hints},
+    transcript::{Thinking, Transcript},
 };
 
 /// Prints items of a session, oldest first: the last ones, or those before an item.
@@ -37,17 +37,14 @@ pub(crate) async fn items(cx: &Context, args: ItemsArgs) -> anyhow::Result<u8> {
     };
     let page = client.call::<SessionItems>(params).await?;
     cx.out
-        .result(&page, |page| human(cx, session, page))
+        .result(&page, |page| human(cx, &session, page))
         .await?;
     Ok(SUCCESS)
 }
 
-fn human(cx: &Context, session: SessionId, page: &SessionItemsResult) -> String {
-    let hints = Hints {
-        program: cx.command_name(),
-        session,
-    };
-    let mut transcript = Transcript::new(hints, Thinking::Shown);
+fn human(cx: &Context, session: &SessionId, page: &SessionItemsResult) -> String {
+    let hints = cx.hints(session);
+    let mut transcript = Transcript::new(Some(hints), Thinking::Shown);
     let mut text = String::new();
     if let (true, Some(first)) = (page.has_more, page.items.first()) {
         text.push_str(&format!("(older ones with --before {})\n", first.id));

@@ -7,12 +7,7 @@ use crystal_protocol::{
 };
 use serde::Serialize;
 
-use crate::{
-    context::Context,
-    output::SUCCESS,
-    session_ref,
-    transcript::inquiry::{self, Hints},
-};
+use crate::{context::Context, output::SUCCESS, session_ref, transcript::inquiry};
 
 /// Everything that waits.
 #[derive(Debug, Serialize)]
@@ -46,18 +41,14 @@ pub(crate) async fn pending(cx: &Context, session: Option<String>) -> anyhow::Re
 }
 
 fn human(cx: &Context, pending: &Pending) -> String {
-    let hints = |session: &SessionId| Hints {
-        program: cx.command_name(),
-        session: session.clone(),
-    };
     let approvals = pending
         .approvals
         .iter()
-        .map(|a| inquiry::approval(&a.approval, &hints(&a.session)));
+        .map(|a| inquiry::approval(&a.approval, &cx.hints(&a.session)));
     let questions = pending
         .questions
         .iter()
-        .map(|q| inquiry::question(&q.question, &hints(&q.session)));
+        .map(|q| inquiry::question(&q.question, &cx.hints(&q.session)));
     let texts: Vec<String> = approvals.chain(questions).collect();
     if texts.is_empty() {
         return "nothing waits".to_owned();

@@ -9,12 +9,13 @@ use crystal_protocol::{
 
 use crate::{
     context::{Context, read_stdin},
-    follow::{self, Ended, Show},
+    follow::{self, Ended},
     output::SUCCESS,
     run::exit::Exit,
     session_ref,
+    show::{Form, Show},
     signals::Signals,
-    transcript::{Thinking, Transcript, inquiry::Hints},
+    transcript::{Thinking, Transcript},
 };
 
 /// Sends a message. While a turn runs it waits in the queue.
@@ -63,14 +64,15 @@ pub(crate) async fn send(cx: &Context, args: SendArgs) -> anyhow::Result<u8> {
     if let TurnSubmitResult::Queued { .. } = submitted {
         cx.out.note(&format!("- {}", human(&submitted))).await?;
     }
-    let mut show = if cx.out.json {
-        Show::Nothing
-    } else {
-        let hints = Hints {
-            program: cx.command_name(),
-            session: stream.info().id.clone(),
-        };
-        Show::People(Box::new(Transcript::new(hints, Thinking::Hidden)))
+    let hints = Some(cx.hints(&stream.info().id));
+    let mut show = Show {
+        out: cx.out,
+        form: if cx.out.json {
+            Form::Nothing
+        } else {
+            Form::People(Box::new(Transcript::new(hints.clone(), Thinking::Hidden)))
+        },
+        hints,
     };
     match follow::turn(cx, &mut stream, &submitted, &mut show, &mut signals).await? {
         Ended::Abandoned => Ok(Exit::Interrupted.code()),

@@ -17,15 +17,16 @@ use crystal_protocol::{
 
 use crate::{
     context::{Context, read_stdin},
-    follow::{self, Ended, Followed, Show},
+    follow::{self, Ended, Followed},
     run::{
         args::{Format, RunArgs},
         exit::Exit,
         lines::Lines,
         schema::AnswerSchema,
     },
+    show::{Form, Show},
     signals::Signals,
-    transcript::{Thinking, Transcript, inquiry::Hints},
+    transcript::{Thinking, Transcript},
     wire::name_of,
 };
 
@@ -166,19 +167,21 @@ impl Run<'_> {
     }
 
     fn show(&self, args: &RunArgs) -> Show {
-        if self.json {
-            return Show::Lines(Lines::new(self.info.id.clone()));
-        }
-        let hints = Hints {
-            program: self.context.command_name(),
-            session: self.info.id.clone(),
-        };
+        let hints = args.ask.then(|| self.context.hints(&self.info.id));
         let thinking = if args.show_thinking {
             Thinking::Shown
         } else {
             Thinking::Hidden
         };
-        Show::People(Box::new(Transcript::new(hints, thinking)))
+        Show {
+            out: self.context.out,
+            form: if self.json {
+                Form::Lines(Lines::new(self.info.id.clone()))
+            } else {
+                Form::People(Box::new(Transcript::new(hints.clone(), thinking)))
+            },
+            hints,
+        }
     }
 
     async fn turn(

@@ -51,8 +51,8 @@ pub(crate) enum Thinking {
 /// Turns events into text.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    /// The session's id and the program's name, for commands that are shown.
-    hints: inquiry::Hints,
+    /// For the commands that answer what waits; `None` when the session denies by itself.
+    hints: Option<inquiry::Hints>,
     thinking: Thinking,
     /// The item whose text is being printed, and what of it was.
     open: Option<Open>,
@@ -69,8 +69,8 @@ struct Open {
 }
 
 impl Transcript {
-    /// An empty transcript.
-    pub(crate) fn new(hints: inquiry::Hints, thinking: Thinking) -> Self {
+    /// An empty transcript. Without hints, inquiries are not shown, only how they end.
+    pub(crate) fn new(hints: Option<inquiry::Hints>, thinking: Thinking) -> Self {
         Self {
             hints,
             thinking,
@@ -109,8 +109,7 @@ impl Transcript {
                 *delay_ms as f64 / 1000.0
             )),
             Event::ApprovalRequested { approval } => {
-                let text = inquiry::approval(approval, &self.hints);
-                self.rest(&text);
+                self.inquiry(|hints| inquiry::approval(approval, hints));
             }
             Event::ApprovalResolved {
                 id,
@@ -124,8 +123,7 @@ impl Transcript {
                 self.rest(&format!("- approval {id}: {} ({by})", name_of(decision)));
             }
             Event::QuestionRequested { question } => {
-                let text = inquiry::question(question, &self.hints);
-                self.rest(&text);
+                self.inquiry(|hints| inquiry::question(question, hints));
             }
             Event::QuestionResolved { id, outcome, .. } => {
                 self.rest(&format!("- question {id}: {}", name_of(outcome)));
@@ -186,12 +184,10 @@ impl Transcript {
             }
         }
         for approval in &snapshot.approvals {
-            let text = inquiry::approval(approval, &self.hints);
-            self.rest(&text);
+            self.inquiry(|hints| inquiry::approval(approval, hints));
         }
         for question in &snapshot.questions {
-            let text = inquiry::question(question, &self.hints);
-            self.rest(&text);
+            self.inquiry(|hints| inquiry::question(question, hints));
         }
         std::mem::take(&mut self.pieces)
     }
@@ -310,6 +306,12 @@ impl Transcript {
             && !open.printed.ends_with('\n')
         {
             self.put(open.channel, "\n".to_owned());
+        }
+    }
+
+    fn inquiry(&mut self, text: impl FnOnce(&inquiry::Hints) -> String) {
+        if let Some(text) = self.hints.as_ref().map(text) {
+            self.rest(&text);
         }
     }
 

@@ -9,7 +9,7 @@ fn transcript() -> Transcript {
         program: "crystal-ctl".to_owned(),
         session: crystal_protocol::ids::SessionId::new("s-1"),
     };
-    Transcript::new(hints, Thinking::Hidden)
+    Transcript::new(Some(hints), Thinking::Hidden)
 }
 
 fn event(value: Value) -> Event {

@@ -252,3 +252,7 @@ pub async fn connect_stdio(
         server,
     })
 }
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
