@@ -1,0 +1,71 @@
+//! Text of models, tools and files made harmless for a terminal: nothing in it is a command to the terminal, and
+//! nothing in it hides.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+/// The text with control, direction and invisible characters shown as escapes; newline and tab stay, and CR LF
+/// counts as a newline.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\r' && chars.peek() == Some(&'\n') {
+            continue;
+        }
+        if !is_harmful(c) {
+            out.push(c);
+        } else if u32::from(c) < 0x100 {
+            push(&mut out, format_args!("\\x{:02x}", u32::from(c)));
+        } else {
+            push(&mut out, format_args!("\\u{{{:x}}}", u32::from(c)));
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    if out.write_fmt(text).is_err() {
+        out.push('\u{fffd}');
+    }
+}
+
+fn is_harmful(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        c if c.is_control() => true,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_directions_and_invisible_characters_are_shown() {
+        let cases = [
+            ("plain ünï 漢字 🙂\n\tx", "plain ünï 漢字 🙂\n\tx"),
+            ("\u{1b}[2J", "\\x1b[2J"),
+            ("a\u{9b}31m\u{7}", "a\\x9b31m\\x07"),
+            ("x\u{202e}y\u{2066}", "x\\u{202e}y\\u{2066}"),
+            ("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}"),
+            ("one\r\ntwo\rthree", "one\ntwo\\x0dthree"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(harmless(text), shown);
+        }
+    }
+}
