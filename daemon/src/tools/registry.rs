@@ -8,8 +8,8 @@ use jsonschema::{
     JsonType, ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
-use schemars::{generate::SchemaSettings, transform::RecursiveTransform};
-use serde_json::Value;
+use schemars::{Schema, generate::SchemaSettings, transform::RecursiveTransform};
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{
@@ -169,21 +169,51 @@ fn schema_of<A: schemars::JsonSchema>() -> Value {
             settings.meta_schema = None;
             settings.inline_subschemas = true;
         })
-        .with_transform(RecursiveTransform(|schema: &mut schemars::Schema| {
-            schema.remove("title");
-            if schema
-                .get("format")
-                .and_then(Value::as_str)
-                .is_some_and(|f| f.starts_with("uint"))
-            {
-                schema.remove("format");
-            }
-        }))
+        .with_transform(RecursiveTransform(simplify))
         .for_deserialize();
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     // The text for the model is the tool's description; that of the type is for programmers.
     schema.remove("description");
     schema.to_value()
+}
+
+/// Takes out of a schema what says nothing to a model, and makes a choice of words a plain one.
+fn simplify(schema: &mut Schema) {
+    schema.remove("title");
+    let width = schema.get("format").and_then(Value::as_str);
+    if width.is_some_and(|format| format.starts_with("uint")) {
+        schema.remove("format");
+    }
+    let Some(mut words) = choice(schema) else {
+        return;
+    };
+    let optional = schema.remove("anyOf").is_some();
+    schema.remove("oneOf");
+    if optional {
+        words.push(Value::Null);
+        schema.insert("type".to_owned(), json!(["string", "null"]));
+    } else {
+        schema.insert("type".to_owned(), json!("string"));
+    }
+    schema.insert("enum".to_owned(), Value::Array(words));
+}
+
+/// The words of a schema that is a choice of them, each documented on its own, be it left out or not.
+fn choice(schema: &Schema) -> Option<Vec<Value>> {
+    let inner = match schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        Some([inner, null]) if null["type"] == "null" => &inner["oneOf"],
+        Some(_) => return None,
+        None => schema.get("oneOf")?,
+    };
+    inner
+        .as_array()?
+        .iter()
+        .map(|word| word.get("const").filter(|word| word.is_string()).cloned())
+        .collect()
 }
 
 /// Says what is wrong with an argument and what is expected. The value itself is not repeated: it may be huge.
@@ -236,6 +266,15 @@ fn explain(error: &ValidationError<'_>, schema: &Value) -> String {
                 "{shown} must be {wanted}, not {}",
                 kind_of(error.instance())
             )
+        }
+        ValidationErrorKind::Enum { options } => {
+            let words: Vec<&str> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            format!("{shown} must be one of {}", words.join(", "))
         }
         _ => format!("{shown}: {}", error.masked()),
     }

@@ -95,7 +95,7 @@ async fn a_bad_call_is_told_each_wrong_field() {
         .fails("grep", json!({"pattern": "a", "output": "all"}))
         .await;
     assert!(
-        text.contains("`output`") && text.contains("count"),
+        text.contains("`output` must be one of lines, files, count"),
         "{text}"
     );
     let text = place.fails("read", json!(["a"])).await;
