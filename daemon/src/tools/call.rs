@@ -1,9 +1,11 @@
 //! What a running call gets from its session.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -66,7 +68,29 @@ pub struct FileVersion {
 /// The files that a session has read or written, as they were then, so that an edit of a file that has changed since is
 /// refused. Files the session has never seen are not in it.
 #[derive(Debug, Default)]
-pub struct FileVersions(Mutex<HashMap<PathBuf, FileVersion>>);
+pub struct FileVersions {
+    seen: Mutex<HashMap<PathBuf, FileVersion>>,
+    planned: Mutex<HashMap<PlannedChange, Option<FileVersion>>>,
+    writer: Mutex<()>,
+}
+
+/// A change of a file that was shown to whoever decides: the file and the diff.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PlannedChange {
+    path: PathBuf,
+    diff_hash: u64,
+}
+
+impl PlannedChange {
+    fn new(path: &Path, diff: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        diff.hash(&mut hasher);
+        Self {
+            path: path.to_owned(),
+            diff_hash: hasher.finish(),
+        }
+    }
+}
 
 /// Files remembered; beyond it the memory starts afresh.
 const REMEMBERED_FILES: usize = 10_000;
@@ -74,21 +98,47 @@ const REMEMBERED_FILES: usize = 10_000;
 impl FileVersions {
     /// Remembers a file as it is now.
     pub fn remember(&self, path: &Path, version: FileVersion) {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() >= REMEMBERED_FILES && !files.contains_key(path) {
-            files.clear();
-        }
-        files.insert(path.to_owned(), version);
+        put(&self.seen, path.to_owned(), version);
     }
 
     /// How the session last saw a file.
     pub fn last_seen(&self, path: &Path) -> Option<FileVersion> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(path)
-            .copied()
+        get(&self.seen, path)
     }
+
+    /// Remembers the file that a shown change was made for; `None` when there was none.
+    pub fn remember_planned(&self, path: &Path, diff: &str, version: Option<FileVersion>) {
+        put(&self.planned, PlannedChange::new(path, diff), version);
+    }
+
+    /// The file that a shown change was made for; the outer `None` when that is not remembered.
+    pub fn planned(&self, path: &Path, diff: &str) -> Option<Option<FileVersion>> {
+        get(&self.planned, &PlannedChange::new(path, diff))
+    }
+
+    /// Held while a file is read, changed and put back, so that changes of one batch do not undo each other. Blocks;
+    /// never held across an await.
+    pub fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V) {
+    let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
+    if map.len() >= REMEMBERED_FILES && !map.contains_key(&key) {
+        map.clear();
+    }
+    map.insert(key, value);
+}
+
+fn get<K: Hash + Eq + Borrow<Q>, Q: Hash + Eq + ?Sized, V: Copy>(
+    map: &Mutex<HashMap<K, V>>,
+    key: &Q,
+) -> Option<V> {
+    map.lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(key)
+        .copied()
 }
 
 impl From<&std::fs::Metadata> for FileVersion {

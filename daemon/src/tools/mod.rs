@@ -8,8 +8,28 @@
 //! A tool that fails returns a [`ToolOutput`] that says so in plain English for the model; it never ends a turn.
 
 pub mod call;
+pub mod change;
+pub mod credentials;
+pub mod diff;
+pub mod edit;
 pub mod effects;
+pub mod fence;
+pub mod glob;
+pub mod grep;
+pub mod handle;
+pub mod lines;
+pub mod list;
+pub mod nearest;
 pub mod output;
+pub mod read;
+pub mod registry;
+pub mod replace;
+pub mod text_file;
+pub mod walk;
+pub mod write;
+
+#[cfg(test)]
+mod test_place;
 
 use std::sync::Arc;
 
@@ -18,7 +38,7 @@ use crystal_protocol::session::Mode;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-pub use call::{FileVersions, ToolContext, Workspace};
+pub use call::{FileVersion, FileVersions, ToolContext, Workspace};
 pub use effects::{Effects, ResolvedPath};
 pub use output::{ToolOutput, ToolStatus};
 
