@@ -6,16 +6,25 @@
 //! 2. [`config`]: configuration, credentials, the model catalog, workspace trust.
 //! 3. [`providers`], [`store`], [`prompts`]: model wires; session files; system text. They do not know each other.
 //! 4. [`tools`], [`approvals`]: what a model may call; whether it may.
-//! 5. `engine`: one actor a session, the turn loop.
-//! 6. `hub`: the live sessions by id, the index, the event log that clients follow.
-//! 7. `rpc`: the method table. 8. `transport`: sockets, framing, connections. 9. `lifecycle`, `wiring`: start and end.
+//! 5. [`engine`]: one actor a session, the turn loop.
+//! 6. [`hub`]: the live sessions by id, and the list of all.
+//! 7. [`rpc`]: the method table.
+//! 8. [`transport`]: sockets, framing, connections.
+//! 9. [`lifecycle`], [`wiring`]: start and end.
 
+pub mod approvals;
 pub mod config;
+pub mod engine;
 pub mod home;
+pub mod hub;
+pub mod lifecycle;
 pub mod limits;
 pub mod prompts;
 pub mod providers;
+pub mod rpc;
 pub mod stdx;
 pub mod store;
 pub mod terms;
 pub mod tools;
+pub mod transport;
+pub mod wiring;

@@ -30,7 +30,11 @@ use super::{
 use crate::{
     limits::{PROGRESS_INTERVAL, SESSION_IDLE},
     providers::Message,
-    store::head::{StoredItem, item_id},
+    store::{
+        head::{StoredItem, item_id},
+        log::SessionLog,
+        open_turns,
+    },
     tools::FileVersions,
 };
 
@@ -47,7 +51,7 @@ pub enum Start {
         /// Its head and log.
         head: Box<crate::store::head::Head>,
         /// See `head`.
-        log: crate::store::SessionLog,
+        log: SessionLog,
         /// The environment of the client that made it.
         environment: Option<Arc<Environment>>,
     },
@@ -200,8 +204,8 @@ impl Actor {
             Command::Detach { connection } => self.detach(&connection),
             Command::Snapshot { items, reply } => answer(reply, Ok(self.resync(items))),
             Command::Info(reply) => answer(reply, Ok(self.view.info.clone())),
-            Command::Items { before, limit, reply } => self.page(before, limit, reply),
-            Command::Item { id, reply } => self.item(id, reply),
+            Command::Items { before, limit, reply } => self.page(before, limit, reply).await,
+            Command::Item { id, reply } => self.item(id, reply).await,
             Command::Configure(params, caller, reply) => {
                 self.adopt_environment(&caller);
                 let result = self.configure(*params, &caller).await;
@@ -368,9 +372,11 @@ impl Actor {
     }
 
     /// With the head saved and no turn running, a start after a crash need not look at this session.
-    async fn forget_open_turn(&self) {
-        if matches!(self.work, Work::Idle) {
-            crate::store::clear_open(self.journal.paths(), self.handle.id()).await;
+    pub(super) async fn forget_open_turn(&self) {
+        if matches!(self.work, Work::Idle)
+            && let Err(error) = open_turns::clear_open(self.journal.paths(), self.handle.id()).await
+        {
+            tracing::warn!(session = %self.handle.id(), %error, "the mark of an open turn stays");
         }
     }
 }

@@ -310,3 +310,9 @@ pub fn answer<T>(reply: Reply<T>, result: Result<T, RpcError>) {
         tracing::trace!("a caller had gone before its answer");
     }
 }
+
+/// The error of a call that names no session.
+pub fn not_found(session: &SessionId) -> RpcError {
+    let message = format!("There is no session {session}; list them with session/list. A prefix needs at least 4 characters.");
+    RpcError::new(ErrorKind::SessionNotFound, message)
+}

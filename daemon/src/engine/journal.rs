@@ -12,7 +12,13 @@ use crystal_protocol::{
 use crate::{
     home::HomePaths,
     limits::RESERVED_AHEAD,
-    store::{Durability, SessionLog, StoreError, head::Head, record::Record},
+    store::{
+        error::StoreError,
+        head::Head,
+        load::{Numbering, save_head},
+        log::{Appended, Durability, Placed, SessionLog},
+        record::Record,
+    },
 };
 
 /// Fewer reserved numbers than this, and the next block is reserved. More than one step of the actor can use.
@@ -27,6 +33,7 @@ pub(super) struct Journal {
     next_id: u64,
     reserved_seq: Seq,
     reserved_id: u64,
+    has_backlog: bool,
     failed: Option<String>,
 }
 
@@ -42,6 +49,7 @@ impl Journal {
             next_id,
             reserved_seq: next_seq,
             reserved_id: next_id,
+            has_backlog: false,
             failed: None,
         }
     }
@@ -92,15 +100,26 @@ impl Journal {
 
     /// Writes records of what has happened; kept and tried again when the disk refuses.
     pub(super) async fn record(&mut self, records: Vec<Record>) {
-        let (placed, error) = self.log.append_or_keep(&records).await;
-        self.fold(&records, &placed);
-        if let Some(error) = error {
-            tracing::error!(session = %self.head.id, %error, "a record could not be written; it is kept in memory");
-            self.failed.get_or_insert_with(|| error.to_string());
+        match self.log.append_or_keep(&records).await {
+            Ok(Appended::Written(placed)) => {
+                self.has_backlog = false;
+                self.fold(&records, &placed);
+            }
+            Ok(Appended::Kept { placed, cause }) => {
+                self.fold(&records, &placed);
+                if !std::mem::replace(&mut self.has_backlog, true) {
+                    tracing::error!(session = %self.head.id, error = %cause, "records wait in memory for the disk");
+                    self.failed = Some(cause.to_string());
+                }
+            }
+            Err(error) => {
+                tracing::error!(session = %self.head.id, %error, "records were lost");
+                self.failed = Some(error.to_string());
+            }
         }
     }
 
-    fn fold(&mut self, records: &[Record], placed: &[crate::store::Placed]) {
+    fn fold(&mut self, records: &[Record], placed: &[Placed]) {
         for (record, place) in records.iter().zip(placed) {
             self.head.apply(record, place.offset, place.end);
         }
@@ -113,35 +132,27 @@ impl Journal {
 
     /// Tries again to write what the disk refused; true when nothing is left.
     pub(super) async fn retry(&mut self) -> bool {
-        self.log.flush_backlog().await.is_ok()
+        let written = self.log.flush().await.is_ok();
+        self.has_backlog &= !written;
+        written
     }
 
     /// Whether records wait for the disk.
     pub(super) fn has_backlog(&self) -> bool {
-        self.log.backlog_bytes() > 0
+        self.has_backlog
     }
 
-    /// Makes what was written safe against a power failure.
-    pub(super) async fn sync(&self) -> Result<(), StoreError> {
-        self.log.sync().await
-    }
-
-    /// The head as it is to be saved while the session lives: numbering would go on at the reserved marks.
-    pub(super) fn live_head(&self) -> Head {
-        let mut head = self.head.clone();
-        head.next_seq = self.reserved_seq;
-        head.next_id = self.reserved_id;
-        head
+    /// The log, for those who read it or sync it.
+    pub(super) fn log(&self) -> &SessionLog {
+        &self.log
     }
 
     /// Saves the head of a session that is being unloaded: numbering goes on without a gap.
     pub(super) async fn save_final(&mut self) -> Result<Head, StoreError> {
-        let mut head = self.head.clone();
-        head.next_seq = self.next_seq;
-        head.next_id = self.next_id;
         self.log.sync().await?;
-        crate::store::save_head(&self.paths, &head).await?;
-        Ok(head)
+        let numbering = Numbering::Exact { next_seq: self.next_seq, next_id: self.next_id };
+        save_head(&self.paths, self.head.clone(), numbering).await?;
+        Ok(Head { next_seq: self.next_seq, next_id: self.next_id, ..self.head.clone() })
     }
 
     /// The session's paths.

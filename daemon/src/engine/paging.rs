@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     stdx::truncate,
-    store::{ItemReader, head::item_number},
+    store::{
+        head::item_number,
+        items::{ItemReader, PageBounds},
+    },
 };
 
 /// Finished items kept in memory; older ones are read from the log.
@@ -88,7 +91,7 @@ impl Actor {
     }
 
     /// A page of items: from memory where it reaches, else from the log.
-    pub(super) fn page(&self, before: Option<ItemId>, limit: usize, reply: Reply<ItemPage>) {
+    pub(super) async fn page(&self, before: Option<ItemId>, limit: usize, reply: Reply<ItemPage>) {
         let end = match &before {
             None => Some(self.view.items.len()),
             Some(id) => self.view.items.iter().position(|item| item.id == *id),
@@ -101,7 +104,7 @@ impl Actor {
         if before.as_ref().is_some_and(|id| item_number(id).is_none()) {
             return answer(reply, Err(unknown_item(before.as_ref())));
         }
-        let reader = ItemReader::new(self.journal.paths(), self.journal.head());
+        let reader = ItemReader::new(self.journal.log(), self.journal.head()).await;
         let head_items = match end {
             Some(end) => last_items(self.view.items.get(..end).unwrap_or_default(), limit).items,
             None => Vec::new(),
@@ -110,11 +113,12 @@ impl Actor {
         let missing = limit - head_items.len();
         // Finished items never change, so the page stays true while the session goes on.
         tokio::spawn(async move {
-            let result = match reader.page(boundary, missing, SNAPSHOT_ITEMS_BYTES).await {
-                Ok((stored, has_more)) => {
-                    let mut items: Vec<Item> = stored.into_iter().map(|stored| cut(&stored.item)).collect();
+            let bounds = PageBounds { items: missing, bytes: SNAPSHOT_ITEMS_BYTES as u64 };
+            let result = match reader.page(boundary.as_ref(), bounds).await {
+                Ok(page) => {
+                    let mut items: Vec<Item> = page.items.into_iter().map(|stored| cut(&stored.item)).collect();
                     items.extend(head_items);
-                    Ok(ItemPage { items, has_more })
+                    Ok(ItemPage { items, has_more: page.has_more })
                 }
                 Err(error) => Err(RpcError::new(crystal_protocol::error::ErrorKind::Storage, error.to_string())),
             };
@@ -123,16 +127,16 @@ impl Actor {
     }
 
     /// One item whole.
-    pub(super) fn item(&self, id: ItemId, reply: Reply<Item>) {
+    pub(super) async fn item(&self, id: ItemId, reply: Reply<Item>) {
         if let Some(item) = self.view_item(&id) {
             return answer(reply, Ok(item));
         }
         if item_number(&id).is_none() {
             return answer(reply, Err(unknown_item(Some(&id))));
         }
-        let reader = ItemReader::new(self.journal.paths(), self.journal.head());
+        let reader = ItemReader::new(self.journal.log(), self.journal.head()).await;
         tokio::spawn(async move {
-            let result = match reader.get(id.clone()).await {
+            let result = match reader.get(&id).await {
                 Ok(Some(stored)) => Ok(stored.item),
                 Ok(None) => Err(unknown_item(Some(&id))),
                 Err(error) => Err(RpcError::new(crystal_protocol::error::ErrorKind::Storage, error.to_string())),

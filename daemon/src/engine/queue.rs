@@ -24,6 +24,8 @@ use crate::{
     stdx::truncate,
     store::{
         head::{KeptResult, StoredItem, item_id},
+        load::{Numbering, save_head},
+        open_turns,
         record::{Record, Settings},
     },
 };
@@ -116,11 +118,11 @@ impl Actor {
             records.push(Record::SettingsChanged { settings });
         }
         let paths = self.journal.paths().clone();
-        crate::store::mark_open(&paths, self.handle.id())
+        open_turns::mark_open(&paths, self.handle.id())
             .await
             .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
         if let Err(error) = self.journal.commit(records).await {
-            crate::store::clear_open(&paths, self.handle.id()).await;
+            self.forget_open_turn().await;
             return Err(error);
         }
         let took = prompts.into_iter().filter_map(|prompt| prompt.queued).collect();
@@ -414,10 +416,10 @@ impl Actor {
 
     /// Saves the head off the turn's path.
     pub(super) fn save_head_soon(&mut self) {
-        let head = self.journal.live_head();
+        let head = self.journal.head().clone();
         let paths = self.journal.paths().clone();
         let registry = self.registry.clone();
-        let sync = self.journal.sync_later();
+        let log = self.journal.log().clone();
         let before = self.head_saver.take();
         self.head_saver = Some(tokio::spawn(async move {
             if let Some(before) = before
@@ -425,8 +427,8 @@ impl Actor {
             {
                 tracing::error!(%error, "saving a head was cut short");
             }
-            let saved = match sync.await {
-                Ok(()) => crate::store::save_head(&paths, &head).await,
+            let saved = match log.sync().await {
+                Ok(()) => save_head(&paths, head.clone(), Numbering::Reserved).await,
                 Err(error) => Err(error),
             };
             match saved {

@@ -30,9 +30,12 @@ use super::{
     turn::TurnEnd,
 };
 use crate::store::{
-    self, ItemReader,
-    head::{Head, OpenTurn, item_number},
+    error::{LoadError, StoreError},
+    head::{Head, OpenTurn, StoredItem, item_number},
+    items::{ItemReader, PageBounds},
+    load, open_turns,
     record::{Options, Record},
+    remove,
 };
 
 /// Messages of a turn's task that fit on their way to the actor.
@@ -50,15 +53,18 @@ impl Actor {
         let (head, log, environment, notes) = match start {
             Start::Created { head, log, environment } => (*head, log, environment, Vec::new()),
             Start::Saved => {
-                let loaded =
-                    store::load(&services.paths, handle.id()).await.map_err(|error| storage(&error))?;
+                let loaded = load::load(&services.paths, handle.id()).await.map_err(|error| match error {
+                    LoadError::NotFound { .. } => super::command::not_found(handle.id()),
+                    error => storage(&error),
+                })?;
                 (loaded.head, loaded.log, None, loaded.notes)
             }
         };
-        let reader = ItemReader::new(&services.paths, &head);
-        let (stored, has_more) =
-            reader.page(None, SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES).await.map_err(|error| storage(&error))?;
-        let view = view_of(&services, &head, stored.into_iter().map(|stored| stored.item).collect(), has_more);
+        let reader = ItemReader::new(&log, &head).await;
+        let bounds = PageBounds { items: SNAPSHOT_ITEMS, bytes: SNAPSHOT_ITEMS_BYTES as u64 };
+        let page = reader.page(None, bounds).await.map_err(|error| storage(&error))?;
+        let items = page.items.into_iter().map(|stored| stored.item).collect();
+        let view = view_of(&services, &head, items, page.has_more);
         let events = Arc::new(EventLog::new(handle.id().clone(), head.next_seq.saturating_sub(1)));
         let mut actor = Self {
             journal: Journal::new(services.paths.clone(), head, log),
@@ -191,8 +197,8 @@ impl Actor {
         Ok(())
     }
 
-    async fn stored_items(&self, first: u64) -> Result<Vec<store::head::StoredItem>, RpcError> {
-        let reader = ItemReader::new(self.journal.paths(), self.journal.head());
+    async fn stored_items(&self, first: u64) -> Result<Vec<StoredItem>, RpcError> {
+        let reader = ItemReader::new(self.journal.log(), self.journal.head()).await;
         reader.from(first).await.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))
     }
 
@@ -254,7 +260,7 @@ impl Actor {
             tracing::error!(%error, "saving a head was cut short");
         }
         let result = match ending {
-            Ending::Delete => store::delete(self.journal.paths(), self.handle.id()).await,
+            Ending::Delete => remove::remove(self.journal.paths(), self.handle.id()).await,
             Ending::Close | Ending::Suspend => self.save_for_good().await,
         };
         let result = result.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()));
@@ -265,10 +271,11 @@ impl Actor {
         }
     }
 
-    async fn save_for_good(&mut self) -> Result<(), store::StoreError> {
+    async fn save_for_good(&mut self) -> Result<(), StoreError> {
         let head = self.journal.save_final().await?;
         if head.open_turn.is_none() {
-            store::clear_open(self.journal.paths(), self.handle.id()).await;
+            self.work = Work::Idle;
+            self.forget_open_turn().await;
         }
         self.registry.session_saved(&head);
         Ok(())

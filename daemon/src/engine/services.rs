@@ -11,7 +11,6 @@ use crate::{
     config::{Catalog, Config, PermissionStore, TrustStore},
     home::HomePaths,
     store::head::Head,
-    tools::ToolList,
 };
 
 /// The daemon's services, shared by all sessions.
@@ -26,8 +25,6 @@ pub struct Services {
     pub permissions: PermissionStore,
     /// Trusted workspaces.
     pub trust: TrustStore,
-    /// The built-in tools, in catalog order.
-    pub tools: ToolList,
     /// Variables that no child may see.
     pub key_variables: BTreeSet<String>,
 }

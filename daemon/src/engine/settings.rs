@@ -122,7 +122,11 @@ impl Actor {
     /// The tools of the present mode.
     pub(super) fn tools(&self) -> ToolList {
         let head = self.journal.head();
-        registry::catalog(&self.services.tools, head.settings.mode, &head.options.disable_tools)
+        registry::catalog(head.settings.mode, &head.options.disable_tools).unwrap_or_else(|error| {
+            // Names are checked when a session is made; a later version may have renamed a tool.
+            tracing::warn!(%error, "a disabled tool is not known; none is disabled");
+            registry::catalog(head.settings.mode, &[]).unwrap_or_default()
+        })
     }
 
     /// The tools of the present mode, for clients.

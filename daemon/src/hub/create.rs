@@ -21,8 +21,11 @@ use crate::{
     },
     limits::RESERVED_AHEAD,
     store::{
-        self, Durability, SessionLog, StoreError,
+        error::StoreError,
         head::Head,
+        index::IndexEntry,
+        load::{Numbering, save_head},
+        log::{Durability, SessionLog},
         record::{Options, Record, Settings},
     },
     tools::registry,
@@ -58,7 +61,7 @@ impl Hub {
             if state.shutting_down {
                 return Err(shutting_down());
             }
-            state.index.update(&head);
+            state.index.put(IndexEntry::loaded(&head));
             let start = Start::Created { head: Box::new(head), log, environment };
             let handle = self.spawn(&mut state, &id, start);
             let (reply, answer) = tokio::sync::oneshot::channel();
@@ -136,8 +139,8 @@ impl Hub {
 
     fn options(&self, params: SessionCreateParams, trusted: bool) -> Result<Options, RpcError> {
         let disable_tools = params.disable_tools.unwrap_or_default();
-        registry::check_disabled(&self.services.tools, &disable_tools)
-            .map_err(|message| RpcError::invalid_params(format!("disableTools: {message}")))?;
+        registry::catalog(params.mode.unwrap_or_default(), &disable_tools)
+            .map_err(|error| RpcError::invalid_params(format!("disableTools: {error}")))?;
         Ok(Options {
             disable_tools,
             asking: params.asking.unwrap_or_default(),
@@ -156,7 +159,7 @@ impl Hub {
     ) -> Result<(Head, SessionLog), StoreError> {
         let now = Timestamp::now();
         let mut head = Head::new(id.clone(), now, settings.clone());
-        let mut log = SessionLog::create(&self.services.paths, id).await?;
+        let log = SessionLog::create(&self.services.paths, id).await?;
         let records = [
             Record::Created { id: id.clone(), at: now, settings },
             Record::OptionsChanged { options: Box::new(options) },
@@ -168,7 +171,7 @@ impl Hub {
         for (record, place) in records.iter().zip(&placed) {
             head.apply(record, place.offset, place.end);
         }
-        store::save_head(&self.services.paths, &head).await?;
+        save_head(&self.services.paths, head.clone(), Numbering::Reserved).await?;
         head.next_seq = live.next_seq;
         head.next_id = live.next_id;
         Ok((head, log))

@@ -7,11 +7,18 @@ use crystal_protocol::{
     event::DaemonEvent,
     ids::SessionId,
     rpc::{SessionListParams, SessionListResult},
-    session::SessionInfo,
+    approval::ApprovalMode,
+    session::{Mode, SessionInfo, SessionStatus, Thinking},
 };
 
 use super::Hub;
-use crate::store;
+use crate::{
+    engine::command::not_found,
+    store::{
+        index::{EntryState, IndexEntry},
+        remove,
+    },
+};
 
 /// Sessions in a page when the client names no number.
 const PAGE: u64 = 100;
@@ -39,13 +46,17 @@ impl Hub {
         for info in &live {
             state.index.touch(&info.id, info.updated_at);
         }
-        let page = state.index.list(workspace.as_deref(), limit, params.cursor.as_deref())?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let page = state
+            .index
+            .list(workspace.as_deref(), limit, params.cursor.as_deref())
+            .map_err(|error| RpcError::invalid_params(format!("cursor: {error}")))?;
         let sessions = page
             .entries
             .into_iter()
-            .map(|entry| match live.iter().find(|info| info.id == *entry.id()) {
+            .map(|entry| match live.iter().find(|info| info.id == entry.id) {
                 Some(info) => info.clone(),
-                None => self.saved_info(entry),
+                None => self.saved_info(&entry),
             })
             .collect();
         Ok(SessionListResult { sessions, next: page.next })
@@ -61,7 +72,7 @@ impl Hub {
         if let Some(info) = state.live.get(&id).and_then(|handle| handle.published().info) {
             return Ok(info);
         }
-        state.index.get(&id).map(|entry| self.saved_info(entry.clone())).ok_or_else(|| store::not_found(&id))
+        state.index.get(&id).map(|entry| self.saved_info(entry)).ok_or_else(|| not_found(&id))
     }
 
     /// Deletes a session that is not loaded; false when it is.
@@ -78,24 +89,57 @@ impl Hub {
             state.index.remove(session);
         }
         self.index_dirty.notify_one();
-        store::delete(&self.services.paths, session)
+        remove::remove(&self.services.paths, session)
             .await
             .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
         self.tell(&DaemonEvent::SessionRemoved { id: session.clone() });
         Ok(true)
     }
 
-    fn saved_info(&self, entry: store::IndexEntry) -> SessionInfo {
-        let mut info = entry.into_info();
-        info.image_input = self.services.catalog.image_input(&info.provider, &info.model);
+    fn saved_info(&self, entry: &IndexEntry) -> SessionInfo {
+        let mut info = SessionInfo {
+            id: entry.id.clone(),
+            title: String::new(),
+            workspace: String::new(),
+            add_directories: Vec::new(),
+            mode: Mode::default(),
+            approval: ApprovalMode::default(),
+            provider: String::new(),
+            model: String::new(),
+            image_input: false,
+            thinking: Thinking::default(),
+            prompt_set: "default".to_owned(),
+            status: SessionStatus::Damaged,
+            live: false,
+            clients: Vec::new(),
+            created_at: entry.created_at,
+            updated_at: entry.updated_at,
+            turns: 0,
+            seq: 0,
+        };
+        if let EntryState::Saved { settings, turns, seq } = &entry.state {
+            info.title.clone_from(&settings.title);
+            info.workspace = settings.workspace.display().to_string();
+            info.add_directories = settings.add_directories.iter().map(|dir| dir.display().to_string()).collect();
+            info.mode = settings.mode;
+            info.approval = settings.approval;
+            info.provider.clone_from(&settings.provider);
+            info.model.clone_from(&settings.model);
+            info.image_input = self.services.catalog.image_input(&settings.provider, &settings.model);
+            info.thinking = settings.thinking;
+            info.status = SessionStatus::Saved;
+            info.turns = *turns;
+            info.seq = *seq;
+        }
         info
     }
 
     /// Writes the cache of the list.
     pub(super) async fn save_index(&self) {
-        let index = self.lock().index.clone();
-        if let Err(error) = index.save(&self.services.paths).await {
+        let Some(snapshot) = self.lock().index.take_changed() else { return };
+        if let Err(error) = snapshot.save(&self.services.paths).await {
             tracing::warn!(%error, "the list of sessions could not be saved; it will be rebuilt");
+            self.lock().index.mark_changed();
         }
     }
 

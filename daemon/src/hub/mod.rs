@@ -33,7 +33,10 @@ use crate::{
         command::{Command, Ending, Reply, SessionHandle, Undelivered},
         services::{Registry, Services},
     },
-    store::{SessionIndex, head::Head},
+    store::{
+        head::Head,
+        index::{IndexEntry, Resolved, SessionIndex},
+    },
 };
 
 /// Daemon events that a slow subscriber may be behind; beyond it, it misses some and lists again.
@@ -277,7 +280,14 @@ impl State {
         if self.live.contains_key(session) {
             return Ok(session.clone());
         }
-        self.index.resolve(session)
+        match self.index.resolve(session.as_str()) {
+            Resolved::Unique(id) => Ok(id),
+            Resolved::Ambiguous => Err(RpcError::new(
+                ErrorKind::SessionAmbiguous,
+                format!("More than one session begins with {session}; give more of the id."),
+            )),
+            Resolved::Unknown => Err(engine::command::not_found(session)),
+        }
     }
 }
 
@@ -290,7 +300,7 @@ impl Registry for HubRegistry {
     }
 
     fn session_saved(&self, head: &Head) {
-        self.0.lock().index.update(head);
+        self.0.lock().index.put(IndexEntry::loaded(head));
         self.0.index_dirty.notify_one();
     }
 

@@ -232,6 +232,14 @@ impl SessionIndex {
         self.newest_first.insert(place);
     }
 
+    /// Moves a session to where its last change puts it.
+    pub fn touch(&mut self, id: &SessionId, updated_at: Timestamp) {
+        let moved = self.sessions.get(id).filter(|entry| entry.updated_at != updated_at);
+        if let Some(moved) = moved.map(|entry| IndexEntry { updated_at, ..(**entry).clone() }) {
+            self.put(moved);
+        }
+    }
+
     /// Forgets a session.
     pub fn remove(&mut self, id: &SessionId) {
         if let Some(old) = self.sessions.remove(id) {

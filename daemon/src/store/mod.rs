@@ -15,5 +15,6 @@ pub mod log;
 pub mod open_turns;
 mod positioned;
 pub mod record;
+pub mod remove;
 #[cfg(test)]
 mod samples;
