@@ -1,4 +1,5 @@
 //! Configuration, credentials, the model catalog and workspace trust.
+mod stub; pub use stub::*;
 
 use crystal_protocol::session::Thinking;
 

@@ -6,7 +6,6 @@ use std::{
 };
 
 use crystal_protocol::{
-    error::RpcError,
     event::Event,
     ids::TurnId,
     item::{Item, ItemBody, NoteLevel},

@@ -40,6 +40,8 @@ struct Window {
     bytes: usize,
     head: Seq,
     readers: Vec<(ConnectionId, Arc<Notify>)>,
+    /// The session is over; nothing follows.
+    finished: bool,
 }
 
 #[derive(Debug)]
@@ -93,7 +95,7 @@ struct Notification<'a> {
 impl EventLog {
     /// An empty log whose next event follows `head`.
     pub fn new(session: SessionId, head: Seq) -> Self {
-        let window = Window { entries: VecDeque::new(), bytes: 0, head, readers: Vec::new() };
+        let window = Window { entries: VecDeque::new(), bytes: 0, head, readers: Vec::new(), finished: false };
         Self { session, window: Mutex::new(window) }
     }
 
@@ -128,6 +130,20 @@ impl EventLog {
         for (_, reader) in &window.readers {
             reader.notify_one();
         }
+    }
+
+    /// Nothing will be added any more.
+    pub fn finish(&self) {
+        let mut window = self.lock();
+        window.finished = true;
+        for (_, reader) in &window.readers {
+            reader.notify_one();
+        }
+    }
+
+    /// Whether nothing will be added any more.
+    pub fn is_finished(&self) -> bool {
+        self.lock().finished
     }
 
     /// Whether the event after `after` is retained, or `after` is the head.

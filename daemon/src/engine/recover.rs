@@ -33,7 +33,7 @@ use crate::store::{
     error::{LoadError, StoreError},
     head::{Head, OpenTurn, StoredItem, item_number},
     items::{ItemReader, PageBounds},
-    load, open_turns,
+    load,
     record::{Options, Record},
     remove,
 };
@@ -254,6 +254,7 @@ impl Actor {
             self.journal.record(vec![Record::OptionsChanged { options }]).await;
         }
         self.emit(Event::SessionClosed { reason });
+        self.events.finish();
         if let Some(saver) = self.head_saver.take()
             && let Err(error) = saver.await
         {

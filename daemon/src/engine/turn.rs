@@ -13,7 +13,6 @@ use crystal_protocol::{
 };
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use super::dispatch::{self, CallHost, PendingCall, Verdict};
 use crate::{

@@ -49,7 +49,7 @@ impl Hub {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let page = state
             .index
-            .list(workspace.as_deref(), limit, params.cursor.as_deref())
+            .list(workspace.as_deref(), params.cursor.as_deref(), limit)
             .map_err(|error| RpcError::invalid_params(format!("cursor: {error}")))?;
         let sessions = page
             .entries

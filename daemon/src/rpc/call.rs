@@ -1,7 +1,7 @@
 //! What a handler knows of the call it serves: the hub, the connection, and what is to happen after the answer.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +12,7 @@ use crystal_protocol::{
     error::{ErrorKind, RpcError},
     ids::{ConnectionId, Seq, SessionId},
     rpc::Environment,
-    session::{ClientRef, Role},
+    session::ClientRef,
 };
 use jsonrpsee::Extensions;
 use tokio::sync::Notify;
@@ -32,6 +32,8 @@ pub struct Connection {
     pub line_bound: Arc<AtomicUsize>,
     phase: Mutex<Phase>,
     following: Mutex<HashMap<SessionId, Following>>,
+    /// Sessions that count, or may count, this connection among their clients.
+    attached: Mutex<HashSet<SessionId>>,
 }
 
 /// How far a connection is.
@@ -69,6 +71,8 @@ pub struct Following {
 pub enum Then {
     /// Events of a session begin to follow.
     Follow(SessionId, Following),
+    /// They end.
+    Unfollow(SessionId),
     /// Daemon events begin to follow.
     Subscribe,
     /// They end.
@@ -82,7 +86,7 @@ static GENERATION: AtomicUsize = AtomicUsize::new(0);
 impl Connection {
     /// A connection that has not said who it is.
     pub fn new(id: ConnectionId, line_bound: Arc<AtomicUsize>) -> Self {
-        Self { id, wake: Arc::default(), line_bound, phase: Mutex::new(Phase::New), following: Mutex::default() }
+        Self { id, wake: Arc::default(), line_bound, phase: Mutex::new(Phase::New), following: Mutex::default(), attached: Mutex::default() }
     }
 
     /// How far it is.
@@ -99,6 +103,21 @@ impl Connection {
     /// The sessions it follows. Held for moments only.
     pub fn following(&self) -> MutexGuard<'_, HashMap<SessionId, Following>> {
         self.following.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a session may count this connection among its clients.
+    pub fn note_attached(&self, session: SessionId) {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
+    }
+
+    /// Forgets it; true when it was noted.
+    pub fn forget_attached(&self, session: &SessionId) -> bool {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).remove(session)
+    }
+
+    /// The sessions that must hear that this connection is gone.
+    pub fn take_attached(&self) -> HashSet<SessionId> {
+        std::mem::take(&mut *self.attached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A number for a new following.
@@ -161,9 +180,4 @@ impl Call {
 /// The error of a call before `initialize`.
 pub fn not_initialized() -> RpcError {
     RpcError::new(ErrorKind::NotInitialized, "Call initialize first: it says who you are and which protocol you speak.")
-}
-
-/// Whether a role may only look.
-pub fn is_observer(peer: &Peer) -> bool {
-    peer.client.role == Role::Observer
 }

@@ -12,7 +12,7 @@ use crystal_protocol::{
     session::ClientRef,
     version,
 };
-use jsonrpsee::core::server::{RegisterMethodError, RpcModule};
+use jsonrpsee::core::{RegisterMethodError, server::RpcModule};
 
 use super::{Call, Peer, Phase, Then, register};
 use crate::hub::Hub;

@@ -19,12 +19,15 @@ use crystal_protocol::{
 };
 use jsonrpsee::{
     Extensions,
-    core::server::{Methods, RegisterMethodError, RpcModule},
+    core::{
+        RegisterMethodError,
+        server::{Methods, RpcModule},
+    },
     types::{ErrorObjectOwned, Params, ResponsePayload},
 };
 use serde_json::value::RawValue;
 
-pub use call::{Call, Connection, Peer, Phase, Then};
+pub use call::{After, Call, Connection, Peer, Phase, Then, not_initialized};
 
 use crate::hub::Hub;
 

@@ -14,7 +14,7 @@ use crystal_protocol::{
         TodoListResult, UsageGet, UsageGetResult,
     },
 };
-use jsonrpsee::core::server::{RegisterMethodError, RpcModule};
+use jsonrpsee::core::{RegisterMethodError, server::RpcModule};
 
 use super::{Call, Connection, Then, call::Following, register};
 use crate::{
@@ -82,6 +82,7 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
     let session = call.hub.resolve(&params.session)?;
     // From here on the old cursor sends nothing, so that moving it doubles nothing.
     let old = call.connection.following().remove(&session);
+    call.connection.note_attached(session.clone());
     let wake = call.connection.wake.clone();
     let attach = call.hub.call(&session, |reply| {
         Command::Attach(Attach { client, after: params.after, items, wake, reply })
@@ -116,9 +117,12 @@ async fn add_older_items(attached: &mut Attached, wanted: usize, call: &Call) ->
 
 fn detach(params: &SessionParams, call: &Call) -> Result<Empty, RpcError> {
     let session = call.hub.resolve(&params.session)?;
-    if call.connection.following().remove(&session).is_some() {
+    call.connection.following().remove(&session);
+    if call.connection.forget_attached(&session) {
         call.hub.detach(&session, &call.connection.id);
     }
+    // An attach that was answered just before may still be on its way to the writer.
+    call.after_answer(Then::Unfollow(session));
     Ok(Empty {})
 }
 

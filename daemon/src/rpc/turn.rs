@@ -13,7 +13,7 @@ use crystal_protocol::{
     },
     turn::TurnCompleted,
 };
-use jsonrpsee::core::server::{RegisterMethodError, RpcModule};
+use jsonrpsee::core::{RegisterMethodError, server::RpcModule};
 use tokio_util::sync::CancellationToken;
 
 use super::{Call, register};

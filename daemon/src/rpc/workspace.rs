@@ -6,7 +6,7 @@ use crystal_protocol::{
     error::{ErrorKind, RpcError},
     rpc::{WorkspaceParams, WorkspaceTrust, WorkspaceTrustResult, WorkspaceTrustStatus, WorkspaceUntrust},
 };
-use jsonrpsee::core::server::{RegisterMethodError, RpcModule};
+use jsonrpsee::core::{RegisterMethodError, server::RpcModule};
 
 use super::{Call, register};
 use crate::{engine::settings::directory_of, hub::Hub};

@@ -69,8 +69,7 @@ where
             }
         }
     }
-    let sessions: Vec<_> = connection.following().drain().map(|(session, _)| session).collect();
-    for session in sessions {
+    for session in connection.take_attached() {
         shared.hub.detach(&session, &id);
     }
     shared.hub.disconnected();
@@ -86,8 +85,7 @@ async fn read<R: AsyncRead + Unpin>(
     outbox: Outbox,
 ) {
     let mut calls = FuturesUnordered::new();
-    let mut open = true;
-    while open || !calls.is_empty() {
+    loop {
         tokio::select! {
             biased;
             () = shared.ending.cancelled() => return,
@@ -97,7 +95,7 @@ async fn read<R: AsyncRead + Unpin>(
                     return;
                 }
             }
-            line = lines.next(), if open && calls.len() < REQUESTS_IN_FLIGHT => match line {
+            line = lines.next(), if calls.len() < REQUESTS_IN_FLIGHT => match line {
                 Ok(Some(Line::Message(line))) => {
                     let table = shared.table.clone();
                     let call = AssertUnwindSafe(dispatch::serve(table, connection.clone(), line)).catch_unwind();
@@ -119,15 +117,24 @@ async fn read<R: AsyncRead + Unpin>(
                         return;
                     }
                 }
-                // A client that has gone takes its waiting calls with it.
-                Ok(None) => return,
+                Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(connection = %connection.id, %error, "a connection broke");
-                    open = false;
                     return;
                 }
             }
         }
+    }
+    // A client that closed its sending side may still want answers; waiting calls go with it.
+    let rest = async {
+        while let Some(reply) = calls.next().await {
+            if !outbox.send(reply.line, reply.then).await {
+                return;
+            }
+        }
+    };
+    if tokio::time::timeout(DRAIN, rest).await.is_err() {
+        tracing::debug!(connection = %connection.id, "waiting calls were cancelled with their connection");
     }
 }
 

@@ -9,9 +9,9 @@ use std::{
 
 use crystal_protocol::home::Home;
 use interprocess::local_socket::{
-    Listener as _, ListenerOptions,
+    ListenerOptions,
     tokio::{Listener, Stream},
-    traits::tokio::{Listener as _, Stream as _},
+    traits::{StreamCommon as _, tokio::Listener as _},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::TaskTracker;

@@ -2,7 +2,10 @@
 
 use std::io;
 
-use crystal_protocol::{client::connect, home::Home};
+use crystal_protocol::{
+    client::{ClientError, connect::{ConnectOptions, connect_local, connect_or_start}},
+    home::Home,
+};
 use tokio::io::{AsyncWriteExt, copy};
 
 use super::connection::{self, Shared};
@@ -11,8 +14,15 @@ use super::connection::{self, Shared};
 ///
 /// # Errors
 /// When the daemon cannot be reached or started, or a stream breaks.
-pub async fn join(home: &Home) -> Result<(), connect::JoinError> {
-    let stream = connect::open_or_start(home).await?;
+pub async fn join(home: &Home) -> Result<(), ClientError> {
+    // A connection of our own keeps the daemon from going away before the client's is there.
+    let probe = connect_or_start(home, &ConnectOptions::controller("crystald --stdio", env!("CARGO_PKG_VERSION"))).await?;
+    let stream = connect_local(home).await?;
+    probe.client.close().await;
+    Ok(carry(stream).await?)
+}
+
+async fn carry(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite) -> io::Result<()> {
     let (mut from_daemon, mut to_daemon) = tokio::io::split(stream);
     let mut stdin = tokio::io::stdin();
     let mut stdout = tokio::io::stdout();
@@ -26,14 +36,13 @@ pub async fn join(home: &Home) -> Result<(), connect::JoinError> {
         stdout.flush().await
     };
     tokio::pin!(up, down);
-    let result: io::Result<()> = tokio::select! {
+    tokio::select! {
         result = &mut down => result,
-        result = &mut up => match result {
-            Ok(()) => down.await,
-            Err(error) => Err(error),
-        },
-    };
-    result.map_err(connect::JoinError::from)
+        result = &mut up => {
+            result?;
+            down.await
+        }
+    }
 }
 
 /// Serves one client on stdio, until it closes its side.

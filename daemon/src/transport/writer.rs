@@ -133,6 +133,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 Then::Follow(session, following) => {
                     self.connection.following().insert(session, following);
                 }
+                Then::Unfollow(session) => {
+                    self.connection.following().remove(&session);
+                }
                 Then::Subscribe => {
                     self.daemon_events.get_or_insert_with(|| self.hub.subscribe());
                 }
