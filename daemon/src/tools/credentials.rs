@@ -1,7 +1,7 @@
 //! Which files hold credentials and are closed to every tool, wherever they lie and whatever they are called.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     fs::{self, Metadata},
     path::{Path, PathBuf},
 };
@@ -51,12 +51,12 @@ const USER_CREDENTIALS: &[&str] = &[
 ];
 
 /// Files looked at when collecting the user's credentials; private tuning, far beyond what such directories hold.
-const MOST_CREDENTIAL_FILES: usize = 4096;
+const MOST_CREDENTIAL_FILES: usize = 20_000;
 
 /// Says why a path is closed, by its parts; `None` for an open one. The path must be free of links. Touches no file
 /// but `home`, to follow its links.
 pub fn closed_by_name(path: &Path, home: &Path) -> Option<String> {
-    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
     for (at, part) in parts.iter().enumerate() {
         if let Some(name) = CLOSED_NAMES
             .iter()
@@ -82,7 +82,17 @@ pub fn closed_by_name(path: &Path, home: &Path) -> Option<String> {
             return Some("`.docker/config.json` holds logins".to_owned());
         }
     }
-    closed_in_home(path, home)
+    // Most paths hold none of these names, and then the home's links need not be followed.
+    parts
+        .iter()
+        .any(|part| is_closed_in_home(part))
+        .then(|| closed_in_home(path, home))?
+}
+
+fn is_closed_in_home(name: &str) -> bool {
+    CLOSED_IN_HOME
+        .iter()
+        .any(|closed| name.eq_ignore_ascii_case(closed))
 }
 
 fn closed_in_home(path: &Path, home: &Path) -> Option<String> {
@@ -91,11 +101,7 @@ fn closed_in_home(path: &Path, home: &Path) -> Option<String> {
         .into_iter()
         .filter_map(|home| path.strip_prefix(home).ok())
         .filter_map(|inner| inner.iter().next()?.to_str().map(str::to_owned))
-        .find(|first| {
-            CLOSED_IN_HOME
-                .iter()
-                .any(|name| first.eq_ignore_ascii_case(name))
-        })
+        .find(|first| is_closed_in_home(first))
         .map(|first| format!("`{first}` in Crystal's home is closed to tools"))
 }
 
@@ -110,13 +116,15 @@ impl CredentialFiles {
     }
 
     fn collect_below(user: Option<&Path>, home: &Path) -> Self {
-        let mut waiting: Vec<PathBuf> = CLOSED_IN_HOME.iter().map(|name| home.join(name)).collect();
+        let mut waiting: VecDeque<PathBuf> =
+            CLOSED_IN_HOME.iter().map(|name| home.join(name)).collect();
         if let Some(user) = user {
             waiting.extend(USER_CREDENTIALS.iter().map(|name| user.join(name)));
         }
         let mut found = HashSet::new();
         let mut seen = 0;
-        while let Some(path) = waiting.pop() {
+        // Level by level: a deep cache in one directory must not keep the others from being seen.
+        while let Some(path) = waiting.pop_front() {
             seen += 1;
             if seen > MOST_CREDENTIAL_FILES {
                 break;

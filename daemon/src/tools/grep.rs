@@ -1,5 +1,7 @@
 //! `grep`: file contents by regular expression.
 
+mod report;
+
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -12,9 +14,8 @@ use async_trait::async_trait;
 use crystal_protocol::session::Mode;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
-};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use report::{Hits, Report, Searched, Shape};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,13 +26,7 @@ use super::{
     handle::{self, Directory, FileFault},
     walk::{self, Found, PathPattern},
 };
-use crate::{
-    limits::{GREP_FILE_BYTES, GREP_MATCHES},
-    stdx::visible::escape_invisible,
-};
-
-/// A matching line is shown up to so many characters.
-const SHOWN_LINE_CHARS: usize = 500;
+use crate::{limits::GREP_FILE_BYTES, stdx::visible::escape_invisible};
 
 /// Lines of context that a call may ask for.
 const MOST_CONTEXT_LINES: usize = 50;
@@ -117,8 +112,7 @@ struct Query {
     matcher: RegexMatcher,
     spans_lines: bool,
     glob: Option<PathPattern>,
-    context: usize,
-    output: Output,
+    shape: Shape,
 }
 
 impl Query {
@@ -139,43 +133,32 @@ impl Query {
                 ));
             }
         };
+        let output = args.output.unwrap_or_default();
+        let context = match output {
+            Output::Lines => args.context.unwrap_or(0).min(MOST_CONTEXT_LINES),
+            Output::Files | Output::Count => 0,
+        };
         Ok(Self {
             matcher,
             spans_lines,
             glob: args.glob.as_deref().map(PathPattern::new).transpose()?,
-            context: args.context.unwrap_or(0).min(MOST_CONTEXT_LINES),
-            output: args.output.unwrap_or_default(),
+            shape: Shape { output, context },
         })
     }
 
     fn searcher(&self) -> Searcher {
-        let context = if self.output == Output::Lines {
-            self.context
-        } else {
-            0
-        };
         let mut builder = SearcherBuilder::new();
         builder
             .line_number(true)
             .multi_line(self.spans_lines)
-            .before_context(context)
-            .after_context(context)
+            .before_context(self.shape.context)
+            .after_context(self.shape.context)
             .binary_detection(BinaryDetection::quit(0));
         if !self.spans_lines {
             builder.line_terminator(LineTerminator::crlf());
         }
         builder.build()
     }
-}
-
-/// What was found in one file.
-#[derive(Debug)]
-enum Searched {
-    Nothing,
-    Hits(Hits),
-    TooLarge,
-    Closed,
-    Unreadable,
 }
 
 fn grep(start: &Path, query: &Query, cx: &ToolContext) -> ToolOutput {
@@ -209,7 +192,7 @@ fn grep(start: &Path, query: &Query, cx: &ToolContext) -> ToolOutput {
             .iter()
             .zip(search_batch(batch, query, &credentials, cx))
         {
-            report.add(path, searched, query, cx);
+            report.add(path, searched, query.shape, &cx.workspace);
         }
         if report.cut || cx.cancel.is_cancelled() {
             break;
@@ -285,168 +268,11 @@ fn search_file(
     if metadata.len() > GREP_FILE_BYTES {
         return Searched::TooLarge;
     }
-    let mut hits = Hits {
-        keep_lines: query.output == Output::Lines,
-        ..Hits::default()
-    };
+    let mut hits = Hits::new(query.shape);
     match searcher.search_file(&query.matcher, &file, &mut hits) {
         Ok(()) if hits.binary || hits.matches == 0 => Searched::Nothing,
         Ok(()) => Searched::Hits(hits),
         Err(_) => Searched::Unreadable,
-    }
-}
-
-/// The matches of one file.
-#[derive(Debug, Default)]
-struct Hits {
-    keep_lines: bool,
-    lines: Vec<HitLine>,
-    matches: usize,
-    binary: bool,
-}
-
-#[derive(Debug)]
-enum HitLine {
-    Match(u64, String),
-    Context(u64, String),
-    Gap,
-}
-
-impl Sink for Hits {
-    type Error = std::io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        let first = found.line_number().unwrap_or_default();
-        for (number, line) in (first..).zip(found.lines()) {
-            self.matches += 1;
-            if self.keep_lines {
-                self.lines.push(HitLine::Match(number, shown_line(line)));
-            }
-        }
-        // One more than may be shown, so that it is known that there are more.
-        Ok(!self.keep_lines || self.matches <= GREP_MATCHES)
-    }
-
-    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, Self::Error> {
-        let number = context.line_number().unwrap_or_default();
-        self.lines
-            .push(HitLine::Context(number, shown_line(context.bytes())));
-        Ok(true)
-    }
-
-    fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
-        self.lines.push(HitLine::Gap);
-        Ok(true)
-    }
-
-    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> Result<(), Self::Error> {
-        self.binary = finish.binary_byte_offset().is_some();
-        Ok(())
-    }
-}
-
-fn shown_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_end_matches(['\n', '\r']);
-    match text.char_indices().nth(SHOWN_LINE_CHARS) {
-        Some((at, _)) => format!(
-            "{} [... {} more characters]",
-            &text[..at],
-            text[at..].chars().count()
-        ),
-        None => text.to_owned(),
-    }
-}
-
-/// The result as it grows.
-#[derive(Debug, Default)]
-struct Report {
-    text: String,
-    shown: usize,
-    cut: bool,
-    too_large: usize,
-    closed: usize,
-    unreadable: usize,
-}
-
-impl Report {
-    fn add(&mut self, path: &Path, searched: Searched, query: &Query, cx: &ToolContext) {
-        let hits = match searched {
-            Searched::Nothing => return,
-            Searched::TooLarge => {
-                self.too_large += 1;
-                return;
-            }
-            Searched::Closed => {
-                self.closed += 1;
-                return;
-            }
-            Searched::Unreadable => {
-                self.unreadable += 1;
-                return;
-            }
-            Searched::Hits(hits) => hits,
-        };
-        if self.shown == GREP_MATCHES {
-            self.cut = true;
-            return;
-        }
-        let path = walk::shown(path, &cx.workspace);
-        match query.output {
-            Output::Files => {
-                self.shown += 1;
-                self.text.push_str(&format!("{path}\n"));
-            }
-            Output::Count => {
-                self.shown += 1;
-                self.text.push_str(&format!("{path}: {}\n", hits.matches));
-            }
-            Output::Lines => self.add_lines(&path, &hits, query),
-        }
-    }
-
-    fn add_lines(&mut self, path: &str, hits: &Hits, query: &Query) {
-        if query.context > 0 && !self.text.is_empty() {
-            self.text.push_str("--\n");
-        }
-        for line in &hits.lines {
-            match line {
-                HitLine::Match(_, _) if self.shown == GREP_MATCHES => {
-                    self.cut = true;
-                    return;
-                }
-                HitLine::Match(number, line) => {
-                    self.shown += 1;
-                    self.text.push_str(&format!("{path}:{number}: {line}\n"));
-                }
-                HitLine::Context(number, line) => {
-                    self.text.push_str(&format!("{path}-{number}- {line}\n"));
-                }
-                HitLine::Gap => self.text.push_str("--\n"),
-            }
-        }
-    }
-
-    /// The whole text, and whether it is cut.
-    fn into_text(self, found: &Found) -> (String, bool) {
-        let mut text = self.text;
-        if self.shown == 0 {
-            text.push_str("(No match.)\n");
-        }
-        if self.cut {
-            text.push_str(&format!(
-                "(Only the first {GREP_MATCHES} matches, by path; narrow the search for the others.)\n"
-            ));
-        }
-        if self.too_large > 0 {
-            text.push_str(&format!(
-                "({} files of more than {} MiB were skipped.)\n",
-                self.too_large,
-                GREP_FILE_BYTES / 1024 / 1024
-            ));
-        }
-        text.push_str(&walk::remarks(found));
-        (text, self.cut || found.cut)
     }
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    BuiltIn, Effects, FileVersion, ToolContext, ToolOutput,
+    BuiltIn, Effects, FileVersion, ToolContext, ToolOutput, ToolStatus,
     fence::{self, Access, Scope, blocking},
     handle::{self, Directory, EntryKind, FileFault},
     lines::Lines,
@@ -80,13 +80,15 @@ impl BuiltIn for Read {
 
 fn read(path: &Path, args: &ReadArgs, cx: &ToolContext) -> ToolOutput {
     match handle::open_file(path, &cx.workspace) {
-        Ok((mut file, metadata)) => {
-            cx.files.remember(path, FileVersion::from(&metadata));
-            match show(&mut file, metadata.len(), args, cx) {
-                Ok(output) => output,
-                Err(error) => ToolOutput::failure(format!("{}.", FileFault::from_io(path, error))),
+        Ok((mut file, metadata)) => match show(&mut file, metadata.len(), args, cx) {
+            Ok(output) => {
+                if output.status == ToolStatus::Succeeded {
+                    cx.files.remember(path, FileVersion::from(&metadata));
+                }
+                output
             }
-        }
+            Err(error) => ToolOutput::failure(format!("{}.", FileFault::from_io(path, error))),
+        },
         Err(FileFault::IsDirectory(shown)) => ToolOutput::failure(format!(
             "{shown} is a directory; use `list` to see what is in it."
         )),

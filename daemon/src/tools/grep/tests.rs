@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::tools::{ToolStatus, test_place::Place, text_file::Encoding};
+use crate::{
+    limits::GREP_MATCHES,
+    tools::{ToolStatus, test_place::Place, text_file::Encoding},
+};
 
 fn filled() -> Place {
     let place = Place::new();

@@ -4,7 +4,7 @@ use crystal_protocol::approval::{Authority, Risk};
 use serde_json::json;
 
 use super::*;
-use crate::tools::{ToolStatus, test_place::Place};
+use crate::tools::test_place::Place;
 
 #[tokio::test]
 async fn lines_are_numbered_and_a_part_says_where_to_go_on() {
