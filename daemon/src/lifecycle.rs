@@ -15,10 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     home::HomePaths,
     hub::Hub,
-    transport::{
-        connection::Shared,
-        socket::LocalSocket,
-    },
+    transport::{connection::Shared, socket::LocalSocket},
 };
 
 /// How long sessions may take to be saved at the end.
@@ -60,7 +57,10 @@ impl HomeLock {
     /// # Errors
     /// When another daemon has it, or the file system refuses.
     pub fn take(paths: &HomePaths) -> Result<Self, LockError> {
-        let refused = |source| LockError::Io { home: paths.root().to_owned(), source };
+        let refused = |source| LockError::Io {
+            home: paths.root().to_owned(),
+            source,
+        };
         paths.make(&paths.run()).map_err(refused)?;
         check_owner(paths.root()).map_err(refused)?;
         let mut options = OpenOptions::new();
@@ -79,12 +79,18 @@ impl HomeLock {
                 if file.read_to_string(&mut holder).is_err() || holder.trim().is_empty() {
                     "just starting".clone_into(&mut holder);
                 }
-                return Err(LockError::Held { home: paths.root().to_owned(), holder: holder.trim().to_owned() });
+                return Err(LockError::Held {
+                    home: paths.root().to_owned(),
+                    holder: holder.trim().to_owned(),
+                });
             }
             Err(TryLockError::Error(source)) => return Err(refused(source)),
         }
         let text = format!("pid {}, since {}\n", std::process::id(), Timestamp::now());
-        let write = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+        let write = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(text.as_bytes()));
         write.map_err(refused)?;
         Ok(Self { _file: file })
     }
@@ -97,7 +103,10 @@ fn check_owner(home: &Path) -> io::Result<()> {
     if std::fs::metadata(home)?.uid() == rustix::process::geteuid().as_raw() {
         Ok(())
     } else {
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"))
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it belongs to another user",
+        ))
     }
 }
 
@@ -150,14 +159,46 @@ pub async fn run(
     };
     tracing::info!(?end, "the daemon ends");
     hub.begin_shutdown(None);
-    hub.tell(&DaemonEvent::ShuttingDown { reason: reason(end).to_owned() });
+    hub.tell(&DaemonEvent::ShuttingDown {
+        reason: reason(end).to_owned(),
+    });
     socket.unlink();
     if end != End::Call(ShutdownMode::Now)
-        && tokio::time::timeout(SAVE_WITHIN, hub.suspend_all(reason(end))).await.is_err()
+        && tokio::time::timeout(SAVE_WITHIN, hub.suspend_all(reason(end)))
+            .await
+            .is_err()
     {
         tracing::error!("some sessions were not saved in time; their logs have everything");
     }
     finish(&tasks, &ending).await;
+    keeper.abort();
+    Ok(())
+}
+
+/// Serves one client of a daemon of its own, until the client is gone or something ends the daemon.
+///
+/// # Errors
+/// When the signals cannot be had.
+pub async fn run_for(
+    hub: &Arc<Hub>,
+    client: impl Future<Output = ()>,
+    mut shutdown: mpsc::Receiver<ShutdownMode>,
+) -> io::Result<()> {
+    let mut signals = Signals::listen()?;
+    let keeper = tokio::spawn(hub.clone().keep_index());
+    let end = tokio::select! {
+        () = client => End::Idle,
+        () = signals.next() => End::Signal,
+        mode = shutdown.recv() => End::Call(mode.unwrap_or(ShutdownMode::Graceful)),
+    };
+    hub.begin_shutdown(None);
+    if end != End::Call(ShutdownMode::Now)
+        && tokio::time::timeout(SAVE_WITHIN, hub.suspend_all(reason(end)))
+            .await
+            .is_err()
+    {
+        tracing::error!("some sessions were not saved in time; their logs have everything");
+    }
     keeper.abort();
     Ok(())
 }
@@ -173,14 +214,19 @@ fn reason(end: End) -> &'static str {
 async fn finish(tasks: &TaskTracker, ending: &CancellationToken) {
     ending.cancel();
     tasks.close();
-    if tokio::time::timeout(DRAIN_WITHIN, tasks.wait()).await.is_err() {
+    if tokio::time::timeout(DRAIN_WITHIN, tasks.wait())
+        .await
+        .is_err()
+    {
         tracing::debug!("some clients did not take their last answers");
     }
 }
 
 /// Ends when nothing has been alive for as long as configured; never, when that is never.
 async fn idle(hub: &Hub, after: Option<Duration>) {
-    let Some(after) = after else { return std::future::pending().await };
+    let Some(after) = after else {
+        return std::future::pending().await;
+    };
     let look_every = (after / 10).clamp(Duration::from_millis(100), Duration::from_secs(60));
     let mut since = Instant::now();
     loop {
@@ -252,7 +298,10 @@ mod tests {
         let paths = HomePaths::new(Home::locate(Some(dir.path())).unwrap());
         let first = HomeLock::take(&paths).unwrap();
         let error = HomeLock::take(&paths).unwrap_err().to_string();
-        assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
+        assert!(
+            error.contains(&format!("pid {}", std::process::id())),
+            "{error}"
+        );
         drop(first);
         HomeLock::take(&paths).unwrap();
     }

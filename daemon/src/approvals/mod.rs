@@ -38,14 +38,22 @@ pub enum Ruling {
 /// Decides about a call.
 pub fn decide(effects: &Effects, policy: Policy<'_>) -> Ruling {
     if effects.risk == Risk::Forbidden {
-        return Ruling::Forbid(judged(effects, CallOutcome::Forbidden, None, effects.reason.clone()));
+        return Ruling::Forbid(judged(
+            effects,
+            CallOutcome::Forbidden,
+            None,
+            effects.reason.clone(),
+        ));
     }
     if passes_by_mode(effects, policy) {
         let reason = format!("{} Such calls pass in this mode.", effects.reason);
         return Ruling::Allow(judged(effects, CallOutcome::Allowed, None, reason));
     }
     if let Some(rule) = granted(effects, policy) {
-        let reason = format!("{} A rule that was given for it covers the call.", effects.reason);
+        let reason = format!(
+            "{} A rule that was given for it covers the call.",
+            effects.reason
+        );
         return Ruling::Allow(judged(effects, CallOutcome::Approved, Some(rule), reason));
     }
     Ruling::Ask(effects.reason.clone())
@@ -54,7 +62,9 @@ pub fn decide(effects: &Effects, policy: Policy<'_>) -> Ruling {
 fn passes_by_mode(effects: &Effects, policy: Policy<'_>) -> bool {
     let is_workspace = effects.authority == Authority::Workspace;
     let is_read = effects.risk == Risk::Read && is_workspace;
-    let is_edit = effects.risk == Risk::Write && is_workspace && matches!(effects.rule, Some(Rule::EditsBelow { .. }));
+    let is_edit = effects.risk == Risk::Write
+        && is_workspace
+        && matches!(effects.rule, Some(Rule::EditsBelow { .. }));
     if policy.mode == Mode::Plan {
         return is_read;
     }
@@ -63,7 +73,8 @@ fn passes_by_mode(effects: &Effects, policy: Policy<'_>) -> bool {
         ApprovalMode::Default | ApprovalMode::Audit => is_read,
         ApprovalMode::Edit | ApprovalMode::Review => is_read || is_edit,
         ApprovalMode::Full => {
-            effects.risk <= Risk::Write && matches!(effects.authority, Authority::Workspace | Authority::Network)
+            effects.risk <= Risk::Write
+                && matches!(effects.authority, Authority::Workspace | Authority::Network)
         }
     }
 }
@@ -73,15 +84,32 @@ fn granted(effects: &Effects, policy: Policy<'_>) -> Option<String> {
     if effects.risk == Risk::Privileged {
         return None;
     }
-    let session = policy.grants.iter().find(|grant| grant.covers(rule)).map(|grant| {
-        format!("this session: {}", grant.in_words())
-    });
-    session.or_else(|| policy.standing.map(|text| format!("permissions.json: {text}")))
+    let session = policy
+        .grants
+        .iter()
+        .find(|grant| grant.covers(rule))
+        .map(|grant| format!("this session: {}", grant.in_words()));
+    session.or_else(|| {
+        policy
+            .standing
+            .map(|text| format!("permissions.json: {text}"))
+    })
 }
 
 /// How a call was judged.
-pub fn judged(effects: &Effects, outcome: CallOutcome, rule: Option<String>, reason: String) -> CallApproval {
-    CallApproval { risk: effects.risk, authority: effects.authority, outcome, rule, reason }
+pub fn judged(
+    effects: &Effects,
+    outcome: CallOutcome,
+    rule: Option<String>,
+    reason: String,
+) -> CallApproval {
+    CallApproval {
+        risk: effects.risk,
+        authority: effects.authority,
+        outcome,
+        rule,
+        reason,
+    }
 }
 
 /// The answers on offer for a call that is asked for: lasting ones only where a rule says what they would cover.
@@ -117,30 +145,71 @@ mod tests {
     }
 
     fn edits(directory: &str) -> Option<Rule> {
-        Some(Rule::EditsBelow { directory: directory.into() })
+        Some(Rule::EditsBelow {
+            directory: directory.into(),
+        })
     }
 
     fn passes(effects: &Effects, mode: Mode, approval: ApprovalMode) -> bool {
-        let policy = Policy { mode, approval, grants: &[], standing: None };
+        let policy = Policy {
+            mode,
+            approval,
+            grants: &[],
+            standing: None,
+        };
         matches!(decide(effects, policy), Ruling::Allow(_))
     }
 
     #[test]
     fn each_mode_passes_what_its_row_says() {
         use ApprovalMode as A;
-        let command = Some(Rule::Command { text: "make".to_owned() });
+        let command = Some(Rule::Command {
+            text: "make".to_owned(),
+        });
         let classes = [
-            ("workspace read", effects(Risk::Read, Authority::Workspace, None), [true, true, true, true, true]),
-            ("outside read", effects(Risk::Read, Authority::OutsideWorkspace, None), [false; 5]),
-            ("edit", effects(Risk::Write, Authority::Workspace, edits("/w")), [false, true, true, false, true]),
-            ("outside edit", effects(Risk::Write, Authority::OutsideWorkspace, edits("/o")), [false; 5]),
-            ("shell", effects(Risk::Write, Authority::Workspace, command.clone()), [false, false, false, false, true]),
-            ("network", effects(Risk::Write, Authority::Network, command), [false, false, false, false, true]),
-            ("privileged", effects(Risk::Privileged, Authority::Workspace, None), [false; 5]),
+            (
+                "workspace read",
+                effects(Risk::Read, Authority::Workspace, None),
+                [true, true, true, true, true],
+            ),
+            (
+                "outside read",
+                effects(Risk::Read, Authority::OutsideWorkspace, None),
+                [false; 5],
+            ),
+            (
+                "edit",
+                effects(Risk::Write, Authority::Workspace, edits("/w")),
+                [false, true, true, false, true],
+            ),
+            (
+                "outside edit",
+                effects(Risk::Write, Authority::OutsideWorkspace, edits("/o")),
+                [false; 5],
+            ),
+            (
+                "shell",
+                effects(Risk::Write, Authority::Workspace, command.clone()),
+                [false, false, false, false, true],
+            ),
+            (
+                "network",
+                effects(Risk::Write, Authority::Network, command),
+                [false, false, false, false, true],
+            ),
+            (
+                "privileged",
+                effects(Risk::Privileged, Authority::Workspace, None),
+                [false; 5],
+            ),
         ];
         for (name, effects, expected) in classes {
             let modes = [A::Default, A::Edit, A::Review, A::Audit, A::Full];
-            assert_eq!(modes.map(|mode| passes(&effects, Mode::Work, mode)), expected, "{name}");
+            assert_eq!(
+                modes.map(|mode| passes(&effects, Mode::Work, mode)),
+                expected,
+                "{name}"
+            );
             let plan = passes(&effects, Mode::Plan, A::Full);
             assert_eq!(plan, name == "workspace read", "{name} in plan mode");
         }
@@ -149,25 +218,47 @@ mod tests {
     #[test]
     fn forbidden_is_refused_even_with_a_grant_that_covers_it() {
         let call = effects(Risk::Forbidden, Authority::Workspace, edits("/w"));
-        let grants = [Rule::EditsBelow { directory: "/w".into() }];
-        let policy =
-            Policy { mode: Mode::Work, approval: ApprovalMode::Full, grants: &grants, standing: Some("all") };
+        let grants = [Rule::EditsBelow {
+            directory: "/w".into(),
+        }];
+        let policy = Policy {
+            mode: Mode::Work,
+            approval: ApprovalMode::Full,
+            grants: &grants,
+            standing: Some("all"),
+        };
         assert!(matches!(decide(&call, policy), Ruling::Forbid(_)));
     }
 
     #[test]
     fn a_grant_covers_its_directory_and_below_and_names_itself() {
-        let grants = [Rule::EditsBelow { directory: "/w/src".into() }];
-        let policy =
-            Policy { mode: Mode::Work, approval: ApprovalMode::Default, grants: &grants, standing: None };
+        let grants = [Rule::EditsBelow {
+            directory: "/w/src".into(),
+        }];
+        let policy = Policy {
+            mode: Mode::Work,
+            approval: ApprovalMode::Default,
+            grants: &grants,
+            standing: None,
+        };
         let inside = effects(Risk::Write, Authority::Workspace, edits("/w/src/a"));
         let beside = effects(Risk::Write, Authority::Workspace, edits("/w/srcs"));
-        assert!(matches!(decide(&inside, policy), Ruling::Allow(a) if a.rule.as_deref().unwrap().contains("/w/src")));
+        assert!(
+            matches!(decide(&inside, policy), Ruling::Allow(a) if a.rule.as_deref().unwrap().contains("/w/src"))
+        );
         assert!(matches!(decide(&beside, policy), Ruling::Ask(_)));
     }
 
     #[test]
     fn privileged_calls_are_offered_once_only() {
-        assert_eq!(offers(&effects(Risk::Privileged, Authority::Workspace, edits("/w"))).0, [Grant::Once]);
+        assert_eq!(
+            offers(&effects(
+                Risk::Privileged,
+                Authority::Workspace,
+                edits("/w")
+            ))
+            .0,
+            [Grant::Once]
+        );
     }
 }

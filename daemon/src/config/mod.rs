@@ -1,5 +1,6 @@
 //! Configuration, credentials, the model catalog and workspace trust.
-mod stub; pub use stub::*;
+mod stub;
+pub use stub::*;
 
 use crystal_protocol::session::Thinking;
 

@@ -126,7 +126,6 @@ pub(super) struct RunningTurn {
 /// A tool that an operator runs.
 pub(super) struct OperatorCall {
     pub(super) cancel: CancellationToken,
-    pub(super) task: tokio::task::JoinHandle<()>,
     pub(super) item: crystal_protocol::ids::ItemId,
     pub(super) reply: Option<Reply<ToolCallResult>>,
     pub(super) interrupts: Vec<Reply<bool>>,
@@ -203,20 +202,31 @@ impl Actor {
             Command::Detach { connection } => self.detach(&connection),
             Command::Snapshot { items, reply } => answer(reply, Ok(self.resync(items))),
             Command::Info(reply) => answer(reply, Ok(self.view.info.clone())),
-            Command::Items { before, limit, reply } => self.page(before, limit, reply).await,
+            Command::Items {
+                before,
+                limit,
+                reply,
+            } => self.page(before, limit, reply).await,
             Command::Item { id, reply } => self.item(id, reply).await,
             Command::Configure(params, caller, reply) => {
                 self.adopt_environment(&caller);
                 let result = self.configure(*params, &caller).await;
                 answer(reply, result);
             }
-            Command::Close { reason, ending, reply } => self.begin_close(ending, reason, reply),
+            Command::Close {
+                reason,
+                ending,
+                reply,
+            } => self.begin_close(ending, reason, reply),
             Command::Submit(params, caller, reply) => {
                 self.adopt_environment(&caller);
                 let result = self.submit(params, &caller).await;
                 answer(reply, result);
             }
-            Command::Interrupt { then_send_queue, reply } => self.interrupt(then_send_queue, reply).await,
+            Command::Interrupt {
+                then_send_queue,
+                reply,
+            } => self.interrupt(then_send_queue, reply).await,
             Command::Wait { target, reply } => self.wait(target, reply),
             Command::QueueList(reply) => answer(reply, Ok(self.view.queue.clone())),
             Command::QueueSend(id, caller, reply) => {
@@ -240,7 +250,12 @@ impl Actor {
                 answer(reply, result);
             }
             Command::Tools(reply) => answer(reply, Ok(self.tool_infos())),
-            Command::CallTool { params, caller, cancel, reply } => {
+            Command::CallTool {
+                params,
+                caller,
+                cancel,
+                reply,
+            } => {
                 self.adopt_environment(&caller);
                 self.call_tool(params, &caller, cancel, reply).await;
             }
@@ -260,7 +275,13 @@ impl Actor {
     /// Says what the session does, if that changed.
     pub(super) fn set_activity(&mut self, kind: ActivityKind, detail: Option<String>) {
         if self.view.activity.kind != kind || self.view.activity.detail != detail {
-            self.emit(Event::ActivityChanged { activity: Activity { kind, detail, since: Timestamp::now() } });
+            self.emit(Event::ActivityChanged {
+                activity: Activity {
+                    kind,
+                    detail,
+                    since: Timestamp::now(),
+                },
+            });
         }
     }
 
@@ -273,9 +294,16 @@ impl Actor {
             created_at: now,
             completed_at: Some(now),
             cut: None,
-            body: ItemBody::Note { level, text: text.into() },
+            body: ItemBody::Note {
+                level,
+                text: text.into(),
+            },
         };
-        let record = crate::store::record::Record::ItemFinished { item: item.clone(), round: 0, replay: None };
+        let record = crate::store::record::Record::ItemFinished {
+            item: item.clone(),
+            round: 0,
+            replay: None,
+        };
         self.journal.record(vec![record]).await;
         self.emit(Event::NoteAdded { item });
     }
@@ -298,11 +326,17 @@ impl Actor {
         info.clients.clone_from(&self.view.info.clients);
         let changed = info != self.view.info;
         if changed {
-            self.emit(Event::SessionUpdated { info: Box::new(info) });
+            self.emit(Event::SessionUpdated {
+                info: Box::new(info),
+            });
         }
         let shown = self.handle.published();
-        let published = Published { info: Some(self.view.info.clone()), alive: self.is_alive() };
-        let new_to_list = changed || shown.info.as_ref().map(|info| &info.clients) != Some(&self.view.info.clients);
+        let published = Published {
+            info: Some(self.view.info.clone()),
+            alive: self.is_alive(),
+        };
+        let new_to_list = changed
+            || shown.info.as_ref().map(|info| &info.clients) != Some(&self.view.info.clients);
         self.handle.publish(published);
         if new_to_list {
             self.registry.session_changed(&self.view.info);
@@ -312,7 +346,10 @@ impl Actor {
     fn current_info(&self) -> SessionInfo {
         let head = self.journal.head();
         let settings = &head.settings;
-        let status = match (&self.work, self.view.approvals.is_empty() && self.view.questions.is_empty()) {
+        let status = match (
+            &self.work,
+            self.view.approvals.is_empty() && self.view.questions.is_empty(),
+        ) {
             (Work::Idle, _) => SessionStatus::Idle,
             (_, true) => SessionStatus::Running,
             (_, false) => SessionStatus::Waiting,
@@ -321,12 +358,19 @@ impl Actor {
             id: head.id.clone(),
             title: settings.title.clone(),
             workspace: settings.workspace.display().to_string(),
-            add_directories: settings.add_directories.iter().map(|dir| dir.display().to_string()).collect(),
+            add_directories: settings
+                .add_directories
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect(),
             mode: settings.mode,
             approval: settings.approval,
             provider: settings.provider.clone(),
             model: settings.model.clone(),
-            image_input: self.services.catalog.image_input(&settings.provider, &settings.model),
+            image_input: self
+                .services
+                .catalog
+                .image_input(&settings.provider, &settings.model),
             thinking: settings.thinking,
             prompt_set: "default".to_owned(),
             status,
@@ -360,7 +404,10 @@ impl Actor {
     }
 
     fn is_in_use(&self) -> bool {
-        self.is_alive() || !self.view.clients.is_empty() || self.journal.has_backlog() || !self.waiters.is_empty()
+        self.is_alive()
+            || !self.view.clients.is_empty()
+            || self.journal.has_backlog()
+            || !self.waiters.is_empty()
     }
 
     /// A session that was loaded from disk has no environment until a controller names it.
@@ -380,7 +427,9 @@ impl Actor {
     }
 }
 
-async fn joined(task: &mut Option<tokio::task::JoinHandle<()>>) -> Result<(), tokio::task::JoinError> {
+async fn joined(
+    task: &mut Option<tokio::task::JoinHandle<()>>,
+) -> Result<(), tokio::task::JoinError> {
     match task {
         Some(task) => task.await,
         None => std::future::pending().await,

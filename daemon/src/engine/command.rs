@@ -9,8 +9,8 @@ use crystal_protocol::{
     item::Note,
     question::Question,
     rpc::{
-        ApprovalRespondParams, Environment, QueueEditParams, SessionConfigureParams, ToolCallParams, ToolCallResult,
-        ToolInfo, TurnSubmitParams, TurnSubmitResult,
+        ApprovalRespondParams, Environment, QueueEditParams, SessionConfigureParams,
+        ToolCallParams, ToolCallResult, ToolInfo, TurnSubmitParams, TurnSubmitResult,
     },
     session::{ClientRef, SessionInfo, Snapshot},
     task::Todo,
@@ -71,7 +71,11 @@ pub enum Command {
         reply: Reply<crystal_protocol::item::Item>,
     },
     /// Change settings.
-    Configure(Box<SessionConfigureParams>, Caller, Reply<(SessionInfo, Vec<Note>)>),
+    Configure(
+        Box<SessionConfigureParams>,
+        Caller,
+        Reply<(SessionInfo, Vec<Note>)>,
+    ),
     /// End everything, save, unload.
     Close {
         /// Why, for the clients.
@@ -240,7 +244,14 @@ impl SessionHandle {
     /// A door and the mailbox behind it.
     pub fn new(id: SessionId) -> (Self, mpsc::Receiver<Command>) {
         let (mailbox, commands) = mpsc::channel(MAILBOX);
-        (Self { id, mailbox, published: Arc::default() }, commands)
+        (
+            Self {
+                id,
+                mailbox,
+                published: Arc::default(),
+            },
+            commands,
+        )
     }
 
     /// The session.
@@ -271,12 +282,18 @@ impl SessionHandle {
 
     /// What the session shows.
     pub fn published(&self) -> Published {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Shows something else.
     pub(super) fn publish(&self, published: Published) {
-        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
+        *self
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = published;
     }
 }
 
@@ -313,6 +330,8 @@ pub fn answer<T>(reply: Reply<T>, result: Result<T, RpcError>) {
 
 /// The error of a call that names no session.
 pub fn not_found(session: &SessionId) -> RpcError {
-    let message = format!("There is no session {session}; list them with session/list. A prefix needs at least 4 characters.");
+    let message = format!(
+        "There is no session {session}; list them with session/list. A prefix needs at least 4 characters."
+    );
     RpcError::new(ErrorKind::SessionNotFound, message)
 }

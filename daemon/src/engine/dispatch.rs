@@ -86,13 +86,24 @@ struct Plan {
 /// Runs the calls of one answer; when it returns, each has been reported, or the cancellation token has fired.
 pub(super) async fn run_batch(host: &CallHost, calls: Vec<PendingCall>) {
     let slots = Semaphore::new(CONCURRENT_CALLS);
-    let states: Vec<watch::Sender<Progress>> = calls.iter().map(|_| watch::Sender::default()).collect();
+    let states: Vec<watch::Sender<Progress>> =
+        calls.iter().map(|_| watch::Sender::default()).collect();
     let runs = calls.into_iter().enumerate().map(|(place, call)| {
-        let earlier: Vec<_> = states.iter().take(place).map(watch::Sender::subscribe).collect();
+        let earlier: Vec<_> = states
+            .iter()
+            .take(place)
+            .map(watch::Sender::subscribe)
+            .collect();
         let mine = states.get(place);
         let slots = &slots;
         async move {
-            let run = Run { host, call, earlier, mine, slots };
+            let run = Run {
+                host,
+                call,
+                earlier,
+                mine,
+                slots,
+            };
             run.to_end().await;
             if let Some(mine) = mine {
                 mine.send_modify(|state| state.done = true);
@@ -122,21 +133,39 @@ impl Run<'_> {
             ready = self.make_ready() => ready,
         };
         match ready {
-            Ok((tool, arguments, effects, approval)) => self.execute(tool, arguments, effects, approval).await,
+            Ok((tool, arguments, effects, approval)) => {
+                self.execute(tool, arguments, effects, approval).await
+            }
             Err((output, rejected, approval)) => {
-                self.report(output, rejected, approval, Duration::ZERO).await;
+                self.report(output, rejected, approval, Duration::ZERO)
+                    .await;
             }
         }
     }
 
-    async fn make_ready(&mut self) -> Result<(Arc<dyn Tool>, Value, Effects, CallApproval), NotRun> {
+    async fn make_ready(
+        &mut self,
+    ) -> Result<(Arc<dyn Tool>, Value, Effects, CallApproval), NotRun> {
         let failed = |text: String| (ToolOutput::failure(text), false, None);
-        let tool = self.host.tools.iter().find(|tool| tool.name() == self.call.name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = self.host.tools.iter().map(|tool| tool.name()).collect();
-            failed(format!("There is no tool named {}. The tools are: {}.", self.call.name, names.join(", ")))
-        })?;
+        let tool = self
+            .host
+            .tools
+            .iter()
+            .find(|tool| tool.name() == self.call.name)
+            .cloned()
+            .ok_or_else(|| {
+                let names: Vec<&str> = self.host.tools.iter().map(|tool| tool.name()).collect();
+                failed(format!(
+                    "There is no tool named {}. The tools are: {}.",
+                    self.call.name,
+                    names.join(", ")
+                ))
+            })?;
         let arguments = parse_arguments(&self.call.arguments).map_err(failed)?;
-        let effects = self.plan(&*tool, &arguments).await.map_err(|output| (output, false, None))?;
+        let effects = self
+            .plan(&*tool, &arguments)
+            .await
+            .map_err(|output| (output, false, None))?;
         let approval = self.judge(&effects).await?;
         self.wait_for_earlier(effects.risk == Risk::Read).await;
         Ok((tool, arguments, effects, approval))
@@ -161,14 +190,21 @@ impl Run<'_> {
     /// earlier write.
     async fn conflicts_with_earlier(&mut self, effects: Option<&Effects>) -> bool {
         for earlier in &mut self.earlier {
-            let Ok(state) = earlier.wait_for(|state| state.done || state.planned.is_some()).await else { continue };
+            let Ok(state) = earlier
+                .wait_for(|state| state.done || state.planned.is_some())
+                .await
+            else {
+                continue;
+            };
             if state.done {
                 continue;
             }
             let Some(plan) = &state.planned else { continue };
             let touches = match effects {
                 Some(effects) => effects.paths.iter().any(|path| {
-                    plan.writes.iter().any(|written| written.starts_with(&path.path) || path.path.starts_with(written))
+                    plan.writes.iter().any(|written| {
+                        written.starts_with(&path.path) || path.path.starts_with(written)
+                    })
                 }),
                 None => !plan.reads_only,
             };
@@ -181,12 +217,18 @@ impl Run<'_> {
 
     fn announce(&self, effects: Option<&Effects>) {
         let plan = match effects {
-            Some(effects) if effects.risk == Risk::Read => Plan { reads_only: true, writes: Vec::new() },
+            Some(effects) if effects.risk == Risk::Read => Plan {
+                reads_only: true,
+                writes: Vec::new(),
+            },
             Some(effects) => Plan {
                 reads_only: false,
                 writes: effects.paths.iter().map(|path| path.path.clone()).collect(),
             },
-            None => Plan { reads_only: false, writes: Vec::new() },
+            None => Plan {
+                reads_only: false,
+                writes: Vec::new(),
+            },
         };
         if let Some(mine) = self.mine {
             mine.send_modify(|state| state.planned = Some(plan));
@@ -197,7 +239,8 @@ impl Run<'_> {
     async fn wait_for_earlier(&mut self, reads_only: bool) {
         for earlier in &mut self.earlier {
             let passable = |state: &Progress| {
-                state.done || (reads_only && state.planned.as_ref().is_some_and(|plan| plan.reads_only))
+                state.done
+                    || (reads_only && state.planned.as_ref().is_some_and(|plan| plan.reads_only))
             };
             // A sender that is gone belongs to a call that is over.
             if earlier.wait_for(passable).await.is_err() {
@@ -207,9 +250,21 @@ impl Run<'_> {
     }
 
     async fn judge(&self, effects: &Effects) -> Result<CallApproval, NotRun> {
-        let cancelled = || (ToolOutput::cancelled("The call was cancelled before it ran."), false, None);
+        let cancelled = || {
+            (
+                ToolOutput::cancelled("The call was cancelled before it ran."),
+                false,
+                None,
+            )
+        };
         let standing = match &effects.rule {
-            Some(rule) => match self.host.services.permissions.covers(&self.host.context.workspace.root, rule).await {
+            Some(rule) => match self
+                .host
+                .services
+                .permissions
+                .covers(&self.host.context.workspace.root, rule)
+                .await
+            {
                 Ok(standing) => standing,
                 Err(error) => {
                     tracing::warn!(%error, "lasting permission rules could not be read; the call is asked for");
@@ -227,13 +282,23 @@ impl Run<'_> {
         .await;
         match verdict {
             Some(Verdict::Run(approval)) => Ok(approval),
-            Some(Verdict::Refuse(approval, text)) => Err((ToolOutput::failure(text), true, Some(approval))),
+            Some(Verdict::Refuse(approval, text)) => {
+                Err((ToolOutput::failure(text), true, Some(approval)))
+            }
             Some(Verdict::Cancelled) | None => Err(cancelled()),
         }
     }
 
-    async fn execute(&self, tool: Arc<dyn Tool>, arguments: Value, effects: Effects, approval: CallApproval) {
-        let Ok(_slot) = self.slots.acquire().await else { return };
+    async fn execute(
+        &self,
+        tool: Arc<dyn Tool>,
+        arguments: Value,
+        effects: Effects,
+        approval: CallApproval,
+    ) {
+        let Ok(_slot) = self.slots.acquire().await else {
+            return;
+        };
         let started = ask(&self.host.to_session, |reply| FromTurn::CallStarted {
             item: self.call.item.clone(),
             approval: approval.clone(),
@@ -244,18 +309,24 @@ impl Run<'_> {
         }
         let begun = Instant::now();
         let (output, pieces) = mpsc::channel(OUTPUT_PIECES);
-        let context = ToolContext { output, ..self.host.context.clone() };
+        let context = ToolContext {
+            output,
+            ..self.host.context.clone()
+        };
         let name = self.call.name.clone();
         // A task of its own: tools run in parallel, and a panic in one is a failed result.
         let running = tokio::spawn(async move {
             let run = AssertUnwindSafe(tool.run(arguments, &effects, &context)).catch_unwind();
             run.await.unwrap_or_else(|_| {
-                ToolOutput::failure(format!("The tool {name} failed by a fault of its own. Try another way."))
+                ToolOutput::failure(format!(
+                    "The tool {name} failed by a fault of its own. Try another way."
+                ))
             })
         });
         let (output, ()) = tokio::join!(running, self.forward_output(pieces));
         let output = output.unwrap_or_else(|_| ToolOutput::cancelled("The call was cancelled."));
-        self.report(output, false, Some(approval), begun.elapsed()).await;
+        self.report(output, false, Some(approval), begun.elapsed())
+            .await;
     }
 
     /// Passes on what the call prints, within the bounds on events; what is beyond is counted.
@@ -281,7 +352,13 @@ impl Run<'_> {
         }
     }
 
-    async fn report(&self, output: ToolOutput, rejected: bool, approval: Option<CallApproval>, duration: Duration) {
+    async fn report(
+        &self,
+        output: ToolOutput,
+        rejected: bool,
+        approval: Option<CallApproval>,
+        duration: Duration,
+    ) {
         let done = ask(&self.host.to_session, |reply| FromTurn::CallFinished {
             item: self.call.item.clone(),
             output,
@@ -300,8 +377,12 @@ fn parse_arguments(text: &str) -> Result<Value, String> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("The arguments must be a JSON object. Send the call again with one.".to_owned()),
-        Err(error) => Err(format!("The arguments are not valid JSON ({error}). Send the call again with valid JSON.")),
+        Ok(_) => {
+            Err("The arguments must be a JSON object. Send the call again with one.".to_owned())
+        }
+        Err(error) => Err(format!(
+            "The arguments are not valid JSON ({error}). Send the call again with valid JSON."
+        )),
     }
 }
 
@@ -330,7 +411,10 @@ struct Allowance {
 
 impl Allowance {
     fn new() -> Self {
-        Self { left: OUTPUT_BYTES_PER_SECOND as f64, at: Instant::now() }
+        Self {
+            left: OUTPUT_BYTES_PER_SECOND as f64,
+            at: Instant::now(),
+        }
     }
 
     fn take(&mut self, bytes: usize) -> bool {

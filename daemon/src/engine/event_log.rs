@@ -61,7 +61,9 @@ struct Delta {
 
 impl Entry {
     fn cost(&self) -> usize {
-        self.line.len() + self.delta.as_ref().map_or(0, |delta| delta.text.len()) + ENTRY_OVERHEAD_BYTES
+        self.line.len()
+            + self.delta.as_ref().map_or(0, |delta| delta.text.len())
+            + ENTRY_OVERHEAD_BYTES
     }
 }
 
@@ -95,8 +97,17 @@ struct Notification<'a> {
 impl EventLog {
     /// An empty log whose next event follows `head`.
     pub fn new(session: SessionId, head: Seq) -> Self {
-        let window = Window { entries: VecDeque::new(), bytes: 0, head, readers: Vec::new(), finished: false };
-        Self { session, window: Mutex::new(window) }
+        let window = Window {
+            entries: VecDeque::new(),
+            bytes: 0,
+            head,
+            readers: Vec::new(),
+            finished: false,
+        };
+        Self {
+            session,
+            window: Mutex::new(window),
+        }
     }
 
     /// The number of the last event.
@@ -107,7 +118,12 @@ impl EventLog {
     /// Adds the next event; `seq` must be the one after the head.
     pub fn append(&self, seq: Seq, time: Timestamp, event: Event) {
         let delta = match &event {
-            Event::ItemDelta { item, field, delta, skipped } => Some(Box::new(Delta {
+            Event::ItemDelta {
+                item,
+                field,
+                delta,
+                skipped,
+            } => Some(Box::new(Delta {
                 item: item.clone(),
                 field: *field,
                 text: delta.clone(),
@@ -180,9 +196,16 @@ impl EventLog {
         while bytes < max_bytes
             && let Some(entry) = window.entries.get(place)
         {
-            let run = if merge == Merge::Adjacent { run_length(&window.entries, place) } else { 1 };
+            let run = if merge == Merge::Adjacent {
+                run_length(&window.entries, place)
+            } else {
+                1
+            };
             let line = if run > 1 {
-                self.merged(first + place as u64, window.entries.range(place..place + run))
+                self.merged(
+                    first + place as u64,
+                    window.entries.range(place..place + run),
+                )
             } else {
                 entry.line.clone()
             };
@@ -220,7 +243,9 @@ impl EventLog {
                 }
             }
         }
-        let Some((seq, delta)) = merged else { return Bytes::new() };
+        let Some((seq, delta)) = merged else {
+            return Bytes::new();
+        };
         let event = Event::ItemDelta {
             item: delta.item,
             field: delta.field,
@@ -231,9 +256,18 @@ impl EventLog {
     }
 
     fn line(&self, seq: Seq, first_seq: Option<Seq>, time: Timestamp, event: Event) -> Bytes {
-        let params =
-            SessionEvent { session: self.session.clone(), seq, first_seq, time, event: AnyEvent::Known(event) };
-        let notification = Notification { jsonrpc: "2.0", method: SESSION_EVENT, params: &params };
+        let params = SessionEvent {
+            session: self.session.clone(),
+            seq,
+            first_seq,
+            time,
+            event: AnyEvent::Known(event),
+        };
+        let notification = Notification {
+            jsonrpc: "2.0",
+            method: SESSION_EVENT,
+            params: &params,
+        };
         match serde_json::to_vec(&notification) {
             Ok(json) => line_of(&json),
             Err(error) => {
@@ -251,14 +285,18 @@ impl EventLog {
 
 /// How many entries from `place` on are deltas of one field, within the bound on a merged one.
 fn run_length(entries: &VecDeque<Entry>, place: usize) -> usize {
-    let Some(first) = entries.get(place).and_then(|entry| entry.delta.as_ref()) else { return 1 };
+    let Some(first) = entries.get(place).and_then(|entry| entry.delta.as_ref()) else {
+        return 1;
+    };
     let mut bytes = 0;
     entries
         .range(place..)
         .take_while(|entry| {
             entry.delta.as_ref().is_some_and(|delta| {
                 bytes += delta.text.len();
-                delta.item == first.item && delta.field == first.field && bytes <= MERGED_DELTA_BYTES
+                delta.item == first.item
+                    && delta.field == first.field
+                    && bytes <= MERGED_DELTA_BYTES
             })
         })
         .count()
@@ -297,7 +335,9 @@ mod tests {
         assert!(log.retains_after(40));
         assert!(!log.retains_after(41));
         assert_eq!(log.read(40, 1, Merge::Never), Read::UpToDate);
-        assert!(matches!(log.read(39, 1, Merge::Never), Read::Lines(lines, 40) if lines.len() == 1));
+        assert!(
+            matches!(log.read(39, 1, Merge::Never), Read::Lines(lines, 40) if lines.len() == 1)
+        );
     }
 
     proptest! {

@@ -1,6 +1,9 @@
 //! What waits for a person: approvals are opened, answered, denied by policy, or cancelled. The first answer wins.
 
-use std::{collections::HashMap, time::{Duration, Instant}};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use crystal_protocol::{
     approval::{Approval, DecidedVia, Decision},
@@ -14,7 +17,7 @@ use crystal_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::{actor::Actor, command::Caller, dispatch::Verdict};
+use super::{actor::Actor, command::Caller, dispatch::Verdict, round::done};
 use crate::{
     approvals::{self, Policy, Ruling},
     store::record::{Decided, Record},
@@ -39,7 +42,14 @@ struct Waiting {
 impl Inquiries {
     /// An approval that was open when the daemon ended.
     pub(super) fn adopt(&mut self, approval: ApprovalId, item: ItemId, rule: Option<Rule>) {
-        self.waiting.insert(approval, Waiting { item, rule, asker: None });
+        self.waiting.insert(
+            approval,
+            Waiting {
+                item,
+                rule,
+                asker: None,
+            },
+        );
     }
 }
 
@@ -52,12 +62,24 @@ impl Actor {
         standing: Option<String>,
         reply: oneshot::Sender<Verdict>,
     ) {
-        if let Some(decided) = self.journal.head().decisions.iter().rev().find(|decided| decided.item == item) {
+        if let Some(decided) = self
+            .journal
+            .head()
+            .decisions
+            .iter()
+            .rev()
+            .find(|decided| decided.item == item)
+        {
             let verdict = verdict_of(&effects, decided);
-            drop(reply.send(verdict));
+            done(reply, verdict);
             return;
         }
-        if let Some(waiting) = self.inquiries.waiting.values_mut().find(|waiting| waiting.item == item) {
+        if let Some(waiting) = self
+            .inquiries
+            .waiting
+            .values_mut()
+            .find(|waiting| waiting.item == item)
+        {
             waiting.asker = Some((effects, reply));
             return;
         }
@@ -69,39 +91,69 @@ impl Actor {
             standing: standing.as_deref(),
         };
         match approvals::decide(&effects, policy) {
-            Ruling::Allow(approval) => drop(reply.send(Verdict::Run(approval))),
+            Ruling::Allow(approval) => done(reply, Verdict::Run(approval)),
             Ruling::Forbid(approval) => {
-                let text = format!("This call is forbidden and was not run: {}", approval.reason);
-                drop(reply.send(Verdict::Refuse(approval, text)));
+                let text = format!(
+                    "This call is forbidden and was not run: {}",
+                    approval.reason
+                );
+                done(reply, Verdict::Refuse(approval, text));
             }
             Ruling::Ask(reason) => self.ask(item, effects, reason, reply).await,
         }
     }
 
-    async fn ask(&mut self, item: ItemId, effects: Effects, reason: String, reply: oneshot::Sender<Verdict>) {
+    async fn ask(
+        &mut self,
+        item: ItemId,
+        effects: Effects,
+        reason: String,
+        reply: oneshot::Sender<Verdict>,
+    ) {
         let approval = self.new_approval(&item, &effects, reason);
         let id = approval.id.clone();
         let rule = effects.rule.clone();
-        let opened =
-            Record::ApprovalOpened { approval: Box::new(approval.clone()), item: item.clone(), rule: rule.clone() };
+        let opened = Record::ApprovalOpened {
+            approval: Box::new(approval.clone()),
+            item: item.clone(),
+            rule: rule.clone(),
+        };
         // Stored before it is shown: an approval that somebody saw is there again after a crash.
         if let Err(error) = self.journal.commit(vec![opened]).await {
-            let judged = approvals::judged(&effects, CallOutcome::Cancelled, None, error.message.clone());
-            let text = format!("The call needs approval, which could not be asked for: {}", error.message);
-            drop(reply.send(Verdict::Refuse(judged, text)));
+            let judged = approvals::judged(
+                &effects,
+                CallOutcome::Cancelled,
+                None,
+                error.message.clone(),
+            );
+            let text = format!(
+                "The call needs approval, which could not be asked for: {}",
+                error.message
+            );
+            done(reply, Verdict::Refuse(judged, text));
             return;
         }
         self.restart_call(&item, |call| {
             call.status = ToolCallStatus::AwaitingApproval;
             call.title.clone_from(&effects.title);
         });
-        self.emit(Event::ApprovalRequested { approval: Box::new(approval) });
-        self.inquiries.waiting.insert(id.clone(), Waiting { item, rule, asker: Some((effects, reply)) });
+        self.emit(Event::ApprovalRequested {
+            approval: Box::new(approval),
+        });
+        self.inquiries.waiting.insert(
+            id.clone(),
+            Waiting {
+                item,
+                rule,
+                asker: Some((effects, reply)),
+            },
+        );
         self.refresh_call_activity(None);
         let options = &self.journal.head().options;
         let unattended = options.when_unattended == WhenUnattended::Deny && !self.is_attended();
         if options.asking == Asking::Deny || unattended {
-            self.decide(&id, Decision::Deny, None, DecidedVia::Policy, None).await;
+            self.decide(&id, Decision::Deny, None, DecidedVia::Policy, None)
+                .await;
         }
     }
 
@@ -116,11 +168,17 @@ impl Actor {
             None => (None, None),
         };
         let (offered, rules) = approvals::offers(effects);
-        let text = call.as_ref().map(|call| call.arguments.clone()).unwrap_or_default();
+        let text = call
+            .as_ref()
+            .map(|call| call.arguments.clone())
+            .unwrap_or_default();
         Approval {
             id,
             turn,
-            call_id: call.as_ref().map_or_else(|| crystal_protocol::ids::CallId::new(""), |call| call.call_id.clone()),
+            call_id: call.as_ref().map_or_else(
+                || crystal_protocol::ids::CallId::new(""),
+                |call| call.call_id.clone(),
+            ),
             tool: call.map(|call| call.name).unwrap_or_default(),
             title: effects.title.clone(),
             arguments: serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)),
@@ -137,35 +195,66 @@ impl Actor {
     }
 
     /// Takes a client's answer.
-    pub(super) async fn respond(&mut self, params: ApprovalRespondParams, caller: &Caller) -> Result<(), RpcError> {
+    pub(super) async fn respond(
+        &mut self,
+        params: ApprovalRespondParams,
+        caller: &Caller,
+    ) -> Result<(), RpcError> {
         let Some(approval) = self.view.approvals.iter().find(|open| open.id == params.id) else {
             return Err(self.resolved_or_unknown(&params.id));
         };
         if let Some(grant) = params.decision.grant()
             && !approval.offered.contains(&grant)
         {
-            let offered: Vec<String> = approval.offered.iter().map(|grant| format!("{grant:?}").to_lowercase()).collect();
+            let offered: Vec<String> = approval
+                .offered
+                .iter()
+                .map(|grant| format!("{grant:?}").to_lowercase())
+                .collect();
             return Err(RpcError::invalid_params(format!(
                 "decision: this approval offers {} or deny.",
                 offered.join(", ")
             )));
         }
-        let rule = self.inquiries.waiting.get(&params.id).and_then(|waiting| waiting.rule.clone());
+        let rule = self
+            .inquiries
+            .waiting
+            .get(&params.id)
+            .and_then(|waiting| waiting.rule.clone());
         if params.decision == Decision::Always
             && let Some(rule) = &rule
         {
             let root = &self.journal.head().settings.workspace;
-            self.services.permissions.add(root, rule).await.map_err(|error| {
-                RpcError::new(ErrorKind::Storage, format!("The rule could not be stored: {error}. Answer \"once\" or try again."))
-            })?;
+            self.services
+                .permissions
+                .add(root, rule)
+                .await
+                .map_err(|error| {
+                    RpcError::new(
+                        ErrorKind::Storage,
+                        format!(
+                            "The rule could not be stored: {error}. Answer \"once\" or try again."
+                        ),
+                    )
+                })?;
         }
         let granted = match (params.decision, rule) {
             (Decision::Session, Some(rule)) => Some(Record::Granted { rule }),
             _ => None,
         };
-        let decided = self.decided(&params.id, params.decision, Some(caller.client.clone()), DecidedVia::Client, params.message);
-        let Some(decided) = decided else { return Err(self.resolved_or_unknown(&params.id)) };
-        let mut records = vec![Record::ApprovalDecided { decided: decided.clone() }];
+        let decided = self.decided(
+            &params.id,
+            params.decision,
+            Some(caller.client.clone()),
+            DecidedVia::Client,
+            params.message,
+        );
+        let Some(decided) = decided else {
+            return Err(self.resolved_or_unknown(&params.id));
+        };
+        let mut records = vec![Record::ApprovalDecided {
+            decided: decided.clone(),
+        }];
         records.extend(granted);
         self.journal.commit(records).await?;
         self.resolve(&decided);
@@ -173,10 +262,21 @@ impl Actor {
     }
 
     fn resolved_or_unknown(&self, id: &ApprovalId) -> RpcError {
-        match self.journal.head().decisions.iter().rev().find(|decided| decided.id == *id) {
+        match self
+            .journal
+            .head()
+            .decisions
+            .iter()
+            .rev()
+            .find(|decided| decided.id == *id)
+        {
             Some(first) => {
-                let who = first.by.as_ref().map_or("the session's policy", |by| by.name.as_str());
-                let message = format!("This approval was already answered by {who}; nothing was changed.");
+                let who = first
+                    .by
+                    .as_ref()
+                    .map_or("the session's policy", |by| by.name.as_str());
+                let message =
+                    format!("This approval was already answered by {who}; nothing was changed.");
                 RpcError::new(ErrorKind::AlreadyResolved, message)
                     .with("id", id.as_str())
                     .with("decision", serde_json::json!(first.decision))
@@ -185,7 +285,9 @@ impl Actor {
             }
             None => RpcError::not_found(
                 "approval",
-                format!("There is no approval {id} in this session. List the open ones with approval/list."),
+                format!(
+                    "There is no approval {id} in this session. List the open ones with approval/list."
+                ),
             ),
         }
     }
@@ -199,8 +301,14 @@ impl Actor {
         via: DecidedVia,
         message: Option<String>,
     ) {
-        let Some(decided) = self.decided(id, decision, by, via, message) else { return };
-        self.journal.record(vec![Record::ApprovalDecided { decided: decided.clone() }]).await;
+        let Some(decided) = self.decided(id, decision, by, via, message) else {
+            return;
+        };
+        self.journal
+            .record(vec![Record::ApprovalDecided {
+                decided: decided.clone(),
+            }])
+            .await;
         self.resolve(&decided);
     }
 
@@ -213,7 +321,15 @@ impl Actor {
         message: Option<String>,
     ) -> Option<Decided> {
         let item = self.inquiries.waiting.get(id)?.item.clone();
-        Some(Decided { id: id.clone(), decision, by, via, message, at: Timestamp::now(), item })
+        Some(Decided {
+            id: id.clone(),
+            decision,
+            by,
+            via,
+            message,
+            at: Timestamp::now(),
+            item,
+        })
     }
 
     fn resolve(&mut self, decided: &Decided) {
@@ -225,21 +341,30 @@ impl Actor {
             via: decided.via,
         });
         if let Some((effects, reply)) = waiting.and_then(|waiting| waiting.asker) {
-            drop(reply.send(verdict_of(&effects, decided)));
+            done(reply, verdict_of(&effects, decided));
         }
         self.refresh_call_activity(None);
     }
 
     /// Cancels everything that waits: the calls go away.
     pub(super) async fn cancel_inquiries(&mut self) {
-        let open: Vec<ApprovalId> = self.view.approvals.iter().map(|approval| approval.id.clone()).collect();
+        let open: Vec<ApprovalId> = self
+            .view
+            .approvals
+            .iter()
+            .map(|approval| approval.id.clone())
+            .collect();
         for id in open {
-            self.decide(&id, Decision::Deny, None, DecidedVia::Cancelled, None).await;
+            self.decide(&id, Decision::Deny, None, DecidedVia::Cancelled, None)
+                .await;
         }
     }
 
     fn is_attended(&self) -> bool {
-        self.view.clients.iter().any(|client| client.role == Role::Controller)
+        self.view
+            .clients
+            .iter()
+            .any(|client| client.role == Role::Controller)
     }
 
     /// When open approvals are to be denied for want of a controller.
@@ -251,8 +376,16 @@ impl Actor {
             WhenUnattended::Hold => None,
             WhenUnattended::Deny => Some(Instant::now()),
             WhenUnattended::DenyAfterMs(ms) => {
-                let opened = self.view.approvals.iter().map(|approval| age(approval.requested_at)).min();
-                let alone = self.unattended_since.elapsed().min(opened.unwrap_or_default());
+                let opened = self
+                    .view
+                    .approvals
+                    .iter()
+                    .map(|approval| age(approval.requested_at))
+                    .min();
+                let alone = self
+                    .unattended_since
+                    .elapsed()
+                    .min(opened.unwrap_or_default());
                 Some(Instant::now() + Duration::from_millis(ms).saturating_sub(alone))
             }
         }
@@ -260,9 +393,15 @@ impl Actor {
 
     /// Denies what is open: no controller came in time.
     pub(super) async fn deny_unattended(&mut self) {
-        let open: Vec<ApprovalId> = self.view.approvals.iter().map(|approval| approval.id.clone()).collect();
+        let open: Vec<ApprovalId> = self
+            .view
+            .approvals
+            .iter()
+            .map(|approval| approval.id.clone())
+            .collect();
         for id in open {
-            self.decide(&id, Decision::Deny, None, DecidedVia::Policy, None).await;
+            self.decide(&id, Decision::Deny, None, DecidedVia::Policy, None)
+                .await;
         }
     }
 }
@@ -273,31 +412,59 @@ fn age(at: Timestamp) -> Duration {
 }
 
 fn verdict_of(effects: &Effects, decided: &Decided) -> Verdict {
-    let who = decided.by.as_ref().map_or_else(|| "The session's policy".to_owned(), |by| by.name.clone());
+    let who = decided
+        .by
+        .as_ref()
+        .map_or_else(|| "The session's policy".to_owned(), |by| by.name.clone());
     if decided.via == DecidedVia::Cancelled {
         return Verdict::Cancelled;
     }
-    let rule = |words: &str| effects.rule.as_ref().map(|rule| format!("{words}: {}", rule.in_words()));
+    let rule = |words: &str| {
+        effects
+            .rule
+            .as_ref()
+            .map(|rule| format!("{words}: {}", rule.in_words()))
+    };
     match decided.decision {
         Decision::Deny => {
             let reason = match &decided.message {
                 Some(message) => format!("{who} denied the call: {message}"),
                 None => format!("{who} denied the call."),
             };
-            let text = format!("{reason} It was not run. Do not try the same thing in another way; ask what to do instead.");
-            Verdict::Refuse(approvals::judged(effects, CallOutcome::Denied, None, reason), text)
+            let text = format!(
+                "{reason} It was not run. Do not try the same thing in another way; ask what to do instead."
+            );
+            Verdict::Refuse(
+                approvals::judged(effects, CallOutcome::Denied, None, reason),
+                text,
+            )
         }
         Decision::Once => {
             let reason = format!("{who} approved this call.");
-            Verdict::Run(approvals::judged(effects, CallOutcome::Approved, None, reason))
+            Verdict::Run(approvals::judged(
+                effects,
+                CallOutcome::Approved,
+                None,
+                reason,
+            ))
         }
         Decision::Session => {
             let reason = format!("{who} approved such calls for this session.");
-            Verdict::Run(approvals::judged(effects, CallOutcome::Approved, rule("this session"), reason))
+            Verdict::Run(approvals::judged(
+                effects,
+                CallOutcome::Approved,
+                rule("this session"),
+                reason,
+            ))
         }
         Decision::Always => {
             let reason = format!("{who} approved such calls in this workspace for good.");
-            Verdict::Run(approvals::judged(effects, CallOutcome::Approved, rule("permissions.json"), reason))
+            Verdict::Run(approvals::judged(
+                effects,
+                CallOutcome::Approved,
+                rule("permissions.json"),
+                reason,
+            ))
         }
     }
 }

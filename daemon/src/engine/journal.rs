@@ -65,7 +65,10 @@ impl Journal {
         if short(self.next_seq, self.reserved_seq) || short(self.next_id, self.reserved_id) {
             self.reserved_seq = self.next_seq + RESERVED_AHEAD;
             self.reserved_id = self.next_id + RESERVED_AHEAD;
-            let reserved = Record::Reserved { seq: self.reserved_seq, id: self.reserved_id };
+            let reserved = Record::Reserved {
+                seq: self.reserved_seq,
+                id: self.reserved_id,
+            };
             self.record(vec![reserved]).await;
         }
     }
@@ -150,9 +153,16 @@ impl Journal {
     /// Saves the head of a session that is being unloaded: numbering goes on without a gap.
     pub(super) async fn save_final(&mut self) -> Result<Head, StoreError> {
         self.log.sync().await?;
-        let numbering = Numbering::Exact { next_seq: self.next_seq, next_id: self.next_id };
+        let numbering = Numbering::Exact {
+            next_seq: self.next_seq,
+            next_id: self.next_id,
+        };
         save_head(&self.paths, self.head.clone(), numbering).await?;
-        Ok(Head { next_seq: self.next_seq, next_id: self.next_id, ..self.head.clone() })
+        Ok(Head {
+            next_seq: self.next_seq,
+            next_id: self.next_id,
+            ..self.head.clone()
+        })
     }
 
     /// The session's paths.

@@ -56,9 +56,22 @@ impl Actor {
         tokio::spawn(async move {
             let run = async move {
                 let model = setup.open_model().await;
-                TurnTask { host, model, limits, rounds, calls, resume }.run().await;
+                TurnTask {
+                    host,
+                    model,
+                    limits,
+                    rounds,
+                    calls,
+                    resume,
+                }
+                .run()
+                .await;
             };
-            if std::panic::AssertUnwindSafe(run).catch_unwind().await.is_err() {
+            if std::panic::AssertUnwindSafe(run)
+                .catch_unwind()
+                .await
+                .is_err()
+            {
                 tracing::error!(turn = %id, "a turn's task panicked");
                 let message = "The turn ended by a fault of the daemon's own; the log has more. Send the message again.";
                 let end = TurnEnd {
@@ -84,11 +97,22 @@ impl Actor {
             return answer(reply, Err(error));
         }
         if !matches!(self.work, Work::Idle) {
-            return answer(reply, Err(busy("tool/call needs an idle session; wait for it to end")));
+            return answer(
+                reply,
+                Err(busy("tool/call needs an idle session; wait for it to end")),
+            );
         }
         if !self.tools().iter().any(|tool| tool.name() == params.name) {
-            let names: Vec<String> = self.tools().iter().map(|tool| tool.name().to_owned()).collect();
-            let message = format!("There is no tool {}; the tools are {}.", params.name, names.join(", "));
+            let names: Vec<String> = self
+                .tools()
+                .iter()
+                .map(|tool| tool.name().to_owned())
+                .collect();
+            let message = format!(
+                "There is no tool {}; the tools are {}.",
+                params.name,
+                names.join(", ")
+            );
             return answer(reply, Err(RpcError::not_found("tool", message)));
         }
         let arguments = serde_json::Value::Object(params.arguments).to_string();
@@ -96,12 +120,23 @@ impl Actor {
         let call = new_call(call_id, params.name.clone(), String::new());
         let item = self.start_item(ItemBody::ToolCall(call), None);
         let field = crystal_protocol::item::ItemField::Arguments;
-        self.emit(Event::ItemDelta { item: item.clone(), field, delta: arguments.clone(), skipped: None });
+        self.emit(Event::ItemDelta {
+            item: item.clone(),
+            field,
+            delta: arguments.clone(),
+            skipped: None,
+        });
         tracing::debug!(client = %caller.client.name, tool = %params.name, "an operator runs a tool");
         let host = self.call_host(cancel.clone());
-        let pending = PendingCall { item: item.clone(), name: params.name, arguments };
-        let task = tokio::spawn(async move {
-            let run = std::panic::AssertUnwindSafe(dispatch::run_batch(&host, vec![pending])).catch_unwind();
+        let pending = PendingCall {
+            item: item.clone(),
+            name: params.name,
+            arguments,
+        };
+        // It ends by itself, or by the token, and says so as its last word.
+        tokio::spawn(async move {
+            let run = std::panic::AssertUnwindSafe(dispatch::run_batch(&host, vec![pending]))
+                .catch_unwind();
             if run.await.is_err() {
                 tracing::error!("an operator's call panicked");
             }
@@ -112,7 +147,6 @@ impl Actor {
         });
         self.work = Work::Operator(Box::new(OperatorCall {
             cancel,
-            task,
             item,
             reply: Some(reply),
             interrupts: Vec::new(),
@@ -125,7 +159,9 @@ impl Actor {
     pub(super) async fn finish_operator_call(&mut self) {
         self.cancel_inquiries().await;
         self.close_open(FinishReason::Interrupted).await;
-        let Work::Operator(call) = std::mem::replace(&mut self.work, Work::Idle) else { return };
+        let Work::Operator(call) = std::mem::replace(&mut self.work, Work::Idle) else {
+            return;
+        };
         self.set_activity(ActivityKind::Idle, None);
         self.refresh_info();
         let cancelled = || ToolCallResult {
@@ -156,7 +192,13 @@ struct Setup {
 
 impl Setup {
     async fn open_model(self) -> Result<TurnModel, ProviderError> {
-        let Settings { provider, model, thinking, mode, .. } = &self.settings;
+        let Settings {
+            provider,
+            model,
+            thinking,
+            mode,
+            ..
+        } = &self.settings;
         let (endpoint, model) = self
             .services
             .catalog
@@ -171,6 +213,12 @@ impl Setup {
             description: tool.description().to_owned(),
             schema: tool.schema().clone(),
         });
-        Ok(TurnModel { provider, model, system, tools: tools.collect(), thinking: *thinking })
+        Ok(TurnModel {
+            provider,
+            model,
+            system,
+            tools: tools.collect(),
+            thinking: *thinking,
+        })
     }
 }

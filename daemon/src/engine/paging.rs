@@ -32,14 +32,26 @@ const ITEM_OVERHEAD_BYTES: usize = 512;
 impl Actor {
     /// Lets a connection follow the events; the answer is true at one event number.
     pub(super) fn attach(&mut self, attach: Attach) {
-        let Attach { client: caller, after, items, wake, reply } = attach;
+        let Attach {
+            client: caller,
+            after,
+            items,
+            wake,
+            reply,
+        } = attach;
         if caller.client.role == Role::Controller && self.environment.is_none() {
             self.environment.clone_from(&caller.environment);
         }
-        let known = self.view.clients.iter().any(|client| client.connection == caller.client.connection);
+        let known = self
+            .view
+            .clients
+            .iter()
+            .any(|client| client.connection == caller.client.connection);
         let resumes = after.filter(|after| self.events.retains_after(*after));
         if !known {
-            self.emit(Event::ClientAttached { client: caller.client.clone() });
+            self.emit(Event::ClientAttached {
+                client: caller.client.clone(),
+            });
         }
         let seq = self.events.head();
         let attached = Attached {
@@ -61,7 +73,12 @@ impl Actor {
     /// Ends an attachment.
     pub(super) fn detach(&mut self, connection: &ConnectionId) {
         self.events.unfollow(connection);
-        let client = self.view.clients.iter().find(|client| client.connection == *connection).cloned();
+        let client = self
+            .view
+            .clients
+            .iter()
+            .find(|client| client.connection == *connection)
+            .cloned();
         if let Some(client) = client {
             if client.role == Role::Controller {
                 self.unattended_since = Instant::now();
@@ -83,7 +100,10 @@ impl Actor {
     }
 
     fn snapshot(&self, items: usize) -> Snapshot {
-        let mut snapshot = Snapshot { items: Vec::new(), ..light_clone(&self.view) };
+        let mut snapshot = Snapshot {
+            items: Vec::new(),
+            ..light_clone(&self.view)
+        };
         let mut page = last_items(&self.view.items, items);
         snapshot.has_more = self.view.has_more || page.has_more;
         snapshot.items = std::mem::take(&mut page.items);
@@ -96,8 +116,11 @@ impl Actor {
             None => Some(self.view.items.len()),
             Some(id) => self.view.items.iter().position(|item| item.id == *id),
         };
-        let in_memory = end.map(|end| last_items(self.view.items.get(..end).unwrap_or_default(), limit));
-        if let Some(mut page) = in_memory.filter(|page| page.items.len() == limit || page.has_more || !self.view.has_more) {
+        let in_memory =
+            end.map(|end| last_items(self.view.items.get(..end).unwrap_or_default(), limit));
+        if let Some(mut page) = in_memory
+            .filter(|page| page.items.len() == limit || page.has_more || !self.view.has_more)
+        {
             page.has_more |= self.view.has_more;
             return answer(reply, Ok(page));
         }
@@ -113,14 +136,27 @@ impl Actor {
         let missing = limit - head_items.len();
         // Finished items never change, so the page stays true while the session goes on.
         tokio::spawn(async move {
-            let bounds = PageBounds { items: missing, bytes: SNAPSHOT_ITEMS_BYTES as u64 };
+            let bounds = PageBounds {
+                items: missing,
+                bytes: SNAPSHOT_ITEMS_BYTES as u64,
+            };
             let result = match reader.page(boundary.as_ref(), bounds).await {
                 Ok(page) => {
-                    let mut items: Vec<Item> = page.items.into_iter().map(|stored| cut(&stored.item)).collect();
+                    let mut items: Vec<Item> = page
+                        .items
+                        .into_iter()
+                        .map(|stored| cut(&stored.item))
+                        .collect();
                     items.extend(head_items);
-                    Ok(ItemPage { items, has_more: page.has_more })
+                    Ok(ItemPage {
+                        items,
+                        has_more: page.has_more,
+                    })
                 }
-                Err(error) => Err(RpcError::new(crystal_protocol::error::ErrorKind::Storage, error.to_string())),
+                Err(error) => Err(RpcError::new(
+                    crystal_protocol::error::ErrorKind::Storage,
+                    error.to_string(),
+                )),
             };
             answer(reply, result);
         });
@@ -139,7 +175,10 @@ impl Actor {
             let result = match reader.get(&id).await {
                 Ok(Some(stored)) => Ok(stored.item),
                 Ok(None) => Err(unknown_item(Some(&id))),
-                Err(error) => Err(RpcError::new(crystal_protocol::error::ErrorKind::Storage, error.to_string())),
+                Err(error) => Err(RpcError::new(
+                    crystal_protocol::error::ErrorKind::Storage,
+                    error.to_string(),
+                )),
             };
             answer(reply, result);
         });
@@ -151,7 +190,13 @@ impl Actor {
             return;
         }
         let surplus = self.view.items.len() - SNAPSHOT_ITEMS;
-        let finished = self.view.items.iter().take(surplus).take_while(|item| item.is_completed()).count();
+        let finished = self
+            .view
+            .items
+            .iter()
+            .take(surplus)
+            .take_while(|item| item.is_completed())
+            .count();
         if finished > 0 {
             self.view.items.drain(..finished);
             self.view.has_more = true;
@@ -161,7 +206,10 @@ impl Actor {
 
 fn unknown_item(id: Option<&ItemId>) -> RpcError {
     let id = id.map(ItemId::as_str).unwrap_or_default();
-    RpcError::not_found("item", format!("There is no item {id} in this session; list the items with session/items."))
+    RpcError::not_found(
+        "item",
+        format!("There is no item {id} in this session; list the items with session/items."),
+    )
 }
 
 /// All of a snapshot but its items.
@@ -196,12 +244,20 @@ fn last_items(items: &[Item], limit: usize) -> ItemPage {
         page.push(item);
     }
     page.reverse();
-    ItemPage { has_more: page.len() < items.len(), items: page }
+    ItemPage {
+        has_more: page.len() < items.len(),
+        items: page,
+    }
 }
 
 fn size(item: &Item) -> usize {
     let fields = [ItemField::Text, ItemField::Arguments, ItemField::Output];
-    ITEM_OVERHEAD_BYTES + fields.into_iter().filter_map(|field| item.field(field)).map(str::len).sum::<usize>()
+    ITEM_OVERHEAD_BYTES
+        + fields
+            .into_iter()
+            .filter_map(|field| item.field(field))
+            .map(str::len)
+            .sum::<usize>()
 }
 
 /// An item with its large fields cut to their ends: deltas go on from there.
@@ -209,7 +265,10 @@ pub(super) fn cut(item: &Item) -> Item {
     let fields = [ItemField::Text, ItemField::Arguments, ItemField::Output];
     let long: Vec<ItemField> = fields
         .into_iter()
-        .filter(|field| item.field(*field).is_some_and(|text| text.len() > ITEM_FIELD_BYTES))
+        .filter(|field| {
+            item.field(*field)
+                .is_some_and(|text| text.len() > ITEM_FIELD_BYTES)
+        })
         .collect();
     let mut item = item.clone();
     let mut cut = BTreeMap::new();
@@ -231,7 +290,9 @@ pub async fn with_older_items(
     wanted: usize,
     page: impl AsyncFnOnce(Option<ItemId>, usize) -> Result<ItemPage, RpcError>,
 ) -> Result<(), RpcError> {
-    let Some(snapshot) = &mut attached.snapshot else { return Ok(()) };
+    let Some(snapshot) = &mut attached.snapshot else {
+        return Ok(());
+    };
     let has = snapshot.items.len();
     let bytes: usize = snapshot.items.iter().map(size).sum();
     if !snapshot.has_more || has >= wanted || bytes >= SNAPSHOT_ITEMS_BYTES {
@@ -253,4 +314,3 @@ pub async fn with_older_items(
     snapshot.items = older.items;
     Ok(())
 }
-

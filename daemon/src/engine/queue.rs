@@ -45,7 +45,11 @@ struct Prompt {
 
 impl From<QueuedPrompt> for Prompt {
     fn from(prompt: QueuedPrompt) -> Self {
-        Self { spans: prompt.spans, by: prompt.by, queued: Some(prompt.id) }
+        Self {
+            spans: prompt.spans,
+            by: prompt.by,
+            queued: Some(prompt.id),
+        }
     }
 }
 
@@ -60,20 +64,32 @@ impl Actor {
         self.refuse_when_closing()?;
         if !matches!(self.work, Work::Idle) {
             return match params.when_busy {
-                WhenBusy::Reject => Err(busy("wait for the turn to end, or leave whenBusy out to queue the message")),
+                WhenBusy::Reject => Err(busy(
+                    "wait for the turn to end, or leave whenBusy out to queue the message",
+                )),
                 WhenBusy::Queue => self.enqueue(params.spans, caller).await,
             };
         }
         let mut prompts: Vec<Prompt> = self.view.queue.iter().cloned().map(Prompt::from).collect();
-        prompts.push(Prompt { spans: params.spans, by: caller.client.clone(), queued: None });
+        prompts.push(Prompt {
+            spans: params.spans,
+            by: caller.client.clone(),
+            queued: None,
+        });
         let (turn, item) = self.begin_turn(prompts, Vec::new()).await?;
         Ok(TurnSubmitResult::Started { turn, item })
     }
 
-    async fn enqueue(&mut self, spans: Vec<Span>, caller: &Caller) -> Result<TurnSubmitResult, RpcError> {
+    async fn enqueue(
+        &mut self,
+        spans: Vec<Span>,
+        caller: &Caller,
+    ) -> Result<TurnSubmitResult, RpcError> {
         let position = self.view.queue.len();
         if position >= QUEUE {
-            let message = format!("{QUEUE} prompts wait already; wait for the turn to end, or remove some with queue/remove.");
+            let message = format!(
+                "{QUEUE} prompts wait already; wait for the turn to end, or remove some with queue/remove."
+            );
             return Err(RpcError::new(ErrorKind::LimitReached, message).with("limit", "queue"));
         }
         let id = QueuedId::new(format!("q{}", self.journal.take_id()));
@@ -87,11 +103,20 @@ impl Actor {
         let mut queue = self.view.queue.clone();
         queue.push(prompt);
         self.change_queue(queue).await?;
-        Ok(TurnSubmitResult::Queued { queued: QueuePlace { id, position: position as u64 } })
+        Ok(TurnSubmitResult::Queued {
+            queued: QueuePlace {
+                id,
+                position: position as u64,
+            },
+        })
     }
 
     async fn change_queue(&mut self, queue: Vec<QueuedPrompt>) -> Result<(), RpcError> {
-        self.journal.commit(vec![Record::QueueChanged { queue: queue.clone() }]).await?;
+        self.journal
+            .commit(vec![Record::QueueChanged {
+                queue: queue.clone(),
+            }])
+            .await?;
         self.emit(Event::QueueChanged { queue });
         Ok(())
     }
@@ -105,14 +130,26 @@ impl Actor {
         self.load_conversation().await?;
         let id = TurnId::new(format!("t{}", self.journal.take_id()));
         let items = self.prompt_items(&id, &prompts);
-        let first = items.first().map(|item| item.id.clone()).unwrap_or_else(|| item_id(0));
-        let last = items.last().map(|item| item.id.clone()).unwrap_or_else(|| first.clone());
-        let turn = Turn { id: id.clone(), started_at: Timestamp::now(), prompt: first };
+        let first = items
+            .first()
+            .map(|item| item.id.clone())
+            .unwrap_or_else(|| item_id(0));
+        let last = items
+            .last()
+            .map(|item| item.id.clone())
+            .unwrap_or_else(|| first.clone());
+        let turn = Turn {
+            id: id.clone(),
+            started_at: Timestamp::now(),
+            prompt: first,
+        };
         let queue_changes = stay.len() != self.view.queue.len();
         let mut records = vec![Record::TurnStarted { turn: turn.clone() }];
         records.extend(items.iter().map(|item| finished(item.clone())));
         if queue_changes {
-            records.push(Record::QueueChanged { queue: stay.clone() });
+            records.push(Record::QueueChanged {
+                queue: stay.clone(),
+            });
         }
         if let Some(settings) = self.titled_settings(&prompts) {
             records.push(Record::SettingsChanged { settings });
@@ -125,7 +162,10 @@ impl Actor {
             self.forget_open_turn().await;
             return Err(error);
         }
-        let took = prompts.into_iter().filter_map(|prompt| prompt.queued).collect();
+        let took = prompts
+            .into_iter()
+            .filter_map(|prompt| prompt.queued)
+            .collect();
         self.start_turn_task(turn.clone(), 0, 0, took, Vec::new());
         self.emit(Event::TurnStarted { turn });
         self.refresh_info();
@@ -153,8 +193,17 @@ impl Actor {
 
     fn show_prompts(&mut self, items: Vec<Item>) {
         for item in items {
-            self.conversation.turn_items.push(StoredItem { item: item.clone(), round: 0, replay: None });
-            self.emit(Event::ItemStarted { item: Item { completed_at: None, ..item.clone() } });
+            self.conversation.turn_items.push(StoredItem {
+                item: item.clone(),
+                round: 0,
+                replay: None,
+            });
+            self.emit(Event::ItemStarted {
+                item: Item {
+                    completed_at: None,
+                    ..item.clone()
+                },
+            });
             self.emit(Event::ItemCompleted { item });
         }
     }
@@ -165,7 +214,10 @@ impl Actor {
             return None;
         }
         let title = truncate::one_line(&span::plain_text(&prompts.first()?.spans), TITLE_CHARS);
-        (!title.is_empty()).then(|| Settings { title, ..settings.clone() })
+        (!title.is_empty()).then(|| Settings {
+            title,
+            ..settings.clone()
+        })
     }
 
     /// Starts the task of a turn that is on record.
@@ -194,18 +246,28 @@ impl Actor {
 
     /// The tool batch is done: prompts that wait join the turn.
     pub(super) async fn take_queue_into_turn(&mut self) {
-        let (joining, stay): (Vec<_>, Vec<_>) = self.view.queue.iter().cloned().partition(|prompt| !prompt.held);
-        let Some(turn) = self.running_turn().map(|turn| turn.id.clone()) else { return };
+        let (joining, stay): (Vec<_>, Vec<_>) = self
+            .view
+            .queue
+            .iter()
+            .cloned()
+            .partition(|prompt| !prompt.held);
+        let Some(turn) = self.running_turn().map(|turn| turn.id.clone()) else {
+            return;
+        };
         if joining.is_empty() {
             return;
         }
         let prompts: Vec<Prompt> = joining.into_iter().map(Prompt::from).collect();
         let items = self.prompt_items(&turn, &prompts);
         let mut records: Vec<Record> = items.iter().map(|item| finished(item.clone())).collect();
-        records.push(Record::QueueChanged { queue: stay.clone() });
+        records.push(Record::QueueChanged {
+            queue: stay.clone(),
+        });
         self.journal.record(records).await;
         if let Some(turn) = self.running_turn_mut() {
-            turn.took.extend(prompts.into_iter().filter_map(|prompt| prompt.queued));
+            turn.took
+                .extend(prompts.into_iter().filter_map(|prompt| prompt.queued));
         }
         self.show_prompts(items);
         self.emit(Event::QueueChanged { queue: stay });
@@ -217,11 +279,17 @@ impl Actor {
             && self.closing.is_none()
             && self.view.queue.iter().any(|prompt| !prompt.held);
         if due {
-            let (prompts, stay): (Vec<_>, Vec<_>) = self.view.queue.iter().cloned().partition(|prompt| !prompt.held);
+            let (prompts, stay): (Vec<_>, Vec<_>) = self
+                .view
+                .queue
+                .iter()
+                .cloned()
+                .partition(|prompt| !prompt.held);
             let prompts = prompts.into_iter().map(Prompt::from).collect();
             if let Err(error) = self.begin_turn(prompts, stay).await {
                 self.hold_queue().await;
-                self.note(crystal_protocol::item::NoteLevel::Error, error.message).await;
+                self.note(crystal_protocol::item::NoteLevel::Error, error.message)
+                    .await;
             }
         }
     }
@@ -232,13 +300,20 @@ impl Actor {
             for prompt in &mut queue {
                 prompt.held = true;
             }
-            self.journal.record(vec![Record::QueueChanged { queue: queue.clone() }]).await;
+            self.journal
+                .record(vec![Record::QueueChanged {
+                    queue: queue.clone(),
+                }])
+                .await;
             self.emit(Event::QueueChanged { queue });
         }
     }
 
     /// Sends held prompts: one of them, or all.
-    pub(super) async fn queue_send(&mut self, id: Option<QueuedId>) -> Result<Vec<QueuedPrompt>, RpcError> {
+    pub(super) async fn queue_send(
+        &mut self,
+        id: Option<QueuedId>,
+    ) -> Result<Vec<QueuedPrompt>, RpcError> {
         self.refuse_when_closing()?;
         if let Some(id) = &id {
             self.find_queued(id)?;
@@ -257,7 +332,10 @@ impl Actor {
     }
 
     /// Replaces a waiting prompt's message.
-    pub(super) async fn queue_edit(&mut self, params: QueueEditParams) -> Result<Vec<QueuedPrompt>, RpcError> {
+    pub(super) async fn queue_edit(
+        &mut self,
+        params: QueueEditParams,
+    ) -> Result<Vec<QueuedPrompt>, RpcError> {
         check_spans(&params.spans)?;
         let place = self.find_queued(&params.id)?;
         let mut queue = self.view.queue.clone();
@@ -269,27 +347,47 @@ impl Actor {
     }
 
     /// Takes waiting prompts back: one of them, or all.
-    pub(super) async fn queue_remove(&mut self, id: Option<QueuedId>) -> Result<Vec<QueuedPrompt>, RpcError> {
+    pub(super) async fn queue_remove(
+        &mut self,
+        id: Option<QueuedId>,
+    ) -> Result<Vec<QueuedPrompt>, RpcError> {
         if let Some(id) = &id {
             self.find_queued(id)?;
         }
-        let (removed, queue): (Vec<_>, Vec<_>) =
-            self.view.queue.iter().cloned().partition(|prompt| id.as_ref().is_none_or(|id| prompt.id == *id));
+        let (removed, queue): (Vec<_>, Vec<_>) = self
+            .view
+            .queue
+            .iter()
+            .cloned()
+            .partition(|prompt| id.as_ref().is_none_or(|id| prompt.id == *id));
         if !removed.is_empty() {
             self.change_queue(queue.clone()).await?;
         }
         for prompt in removed {
-            self.answer_waiters(|target| *target == WaitTarget::Queued(prompt.id.clone()), &|| {
-                Err(RpcError::not_found("queued", format!("The queued prompt {} was removed.", prompt.id)))
-            });
+            self.answer_waiters(
+                |target| *target == WaitTarget::Queued(prompt.id.clone()),
+                &|| {
+                    Err(RpcError::not_found(
+                        "queued",
+                        format!("The queued prompt {} was removed.", prompt.id),
+                    ))
+                },
+            );
         }
         Ok(queue)
     }
 
     fn find_queued(&self, id: &QueuedId) -> Result<usize, RpcError> {
-        self.view.queue.iter().position(|prompt| prompt.id == *id).ok_or_else(|| {
-            RpcError::not_found("queued", format!("No prompt {id} waits. List those that do with queue/list."))
-        })
+        self.view
+            .queue
+            .iter()
+            .position(|prompt| prompt.id == *id)
+            .ok_or_else(|| {
+                RpcError::not_found(
+                    "queued",
+                    format!("No prompt {id} waits. List those that do with queue/list."),
+                )
+            })
     }
 
     /// Interrupts what runs; the answer comes when it has ended.
@@ -319,10 +417,16 @@ impl Actor {
 
     /// Ends the running turn: closes what is open, records the result, shows it.
     pub(super) async fn finish_turn(&mut self, end: TurnEnd) {
-        let finish = if end.reason == TurnReason::Interrupted { FinishReason::Interrupted } else { FinishReason::Error };
+        let finish = if end.reason == TurnReason::Interrupted {
+            FinishReason::Interrupted
+        } else {
+            FinishReason::Error
+        };
         self.cancel_inquiries().await;
         self.close_open(finish).await;
-        let Work::Turn(turn) = std::mem::replace(&mut self.work, Work::Idle) else { return };
+        let Work::Turn(turn) = std::mem::replace(&mut self.work, Work::Idle) else {
+            return;
+        };
         let items = std::mem::take(&mut self.conversation.turn_items);
         if let Some(settled) = &mut self.conversation.settled {
             settled.extend(super::transcript::messages(&items));
@@ -341,7 +445,11 @@ impl Actor {
             duration_ms: u64::try_from(duration).unwrap_or_default(),
             error: end.error.map(|(kind, message)| TurnError { kind, message }),
         };
-        let ended = Record::TurnEnded { result: result.clone(), took: turn.took.clone(), at: now };
+        let ended = Record::TurnEnded {
+            result: result.clone(),
+            took: turn.took.clone(),
+            at: now,
+        };
         self.journal.record(vec![ended]).await;
         self.set_activity(ActivityKind::Idle, None);
         self.refresh_info();
@@ -360,7 +468,8 @@ impl Actor {
         if turn.then_send_queue && self.closing.is_none() {
             // A prompt that cannot be sent stays in the queue, held, with a note that says why.
             if let Err(error) = self.queue_send(None).await {
-                self.note(crystal_protocol::item::NoteLevel::Error, error.message).await;
+                self.note(crystal_protocol::item::NoteLevel::Error, error.message)
+                    .await;
             }
         }
         self.save_head_soon();
@@ -380,7 +489,8 @@ impl Actor {
             ),
             WaitTarget::Queued(id) => (
                 kept(results.iter().rev().find(|kept| kept.took.contains(id))),
-                running.is_some_and(|turn| turn.took.contains(id)) || self.view.queue.iter().any(|prompt| prompt.id == *id),
+                running.is_some_and(|turn| turn.took.contains(id))
+                    || self.view.queue.iter().any(|prompt| prompt.id == *id),
             ),
         };
         match (done, will_come) {
@@ -392,8 +502,13 @@ impl Actor {
             (None, false) => {
                 let (what, message) = match target {
                     WaitTarget::Current => ("turn", "This session has had no turn yet.".to_owned()),
-                    WaitTarget::Turn(id) => ("turn", format!("This session has no turn {id}, or it is too long ago.")),
-                    WaitTarget::Queued(id) => ("queued", format!("No prompt {id} waits in this session.")),
+                    WaitTarget::Turn(id) => (
+                        "turn",
+                        format!("This session has no turn {id}, or it is too long ago."),
+                    ),
+                    WaitTarget::Queued(id) => {
+                        ("queued", format!("No prompt {id} waits in this session."))
+                    }
                 };
                 answer(reply, Err(RpcError::not_found(what, message)));
             }
@@ -433,7 +548,9 @@ impl Actor {
             };
             match saved {
                 Ok(()) => registry.session_saved(&head),
-                Err(error) => tracing::error!(session = %head.id, %error, "the head was not saved; the log has everything"),
+                Err(error) => {
+                    tracing::error!(session = %head.id, %error, "the head was not saved; the log has everything")
+                }
             }
         }));
     }
@@ -441,7 +558,10 @@ impl Actor {
     /// No new work while the session is being closed.
     pub(super) fn refuse_when_closing(&self) -> Result<(), RpcError> {
         match &self.closing {
-            Some(_) => Err(RpcError::new(ErrorKind::ShuttingDown, "The session is being closed; nothing was sent. Try again.")),
+            Some(_) => Err(RpcError::new(
+                ErrorKind::ShuttingDown,
+                "The session is being closed; nothing was sent. Try again.",
+            )),
             None => Ok(()),
         }
     }
@@ -449,19 +569,31 @@ impl Actor {
 
 /// The error of a call that needs an idle session.
 pub(super) fn busy(advice: &str) -> RpcError {
-    RpcError::new(ErrorKind::SessionBusy, format!("The session is busy: {advice}."))
+    RpcError::new(
+        ErrorKind::SessionBusy,
+        format!("The session is busy: {advice}."),
+    )
 }
 
 fn finished(item: Item) -> Record {
-    Record::ItemFinished { item, round: 0, replay: None }
+    Record::ItemFinished {
+        item,
+        round: 0,
+        replay: None,
+    }
 }
 
 fn check_spans(spans: &[Span]) -> Result<(), RpcError> {
     if spans.iter().any(|span| matches!(span, Span::Image { .. })) {
-        return Err(RpcError::refused("notYet", "Images cannot be sent yet; send the message without them."));
+        return Err(RpcError::refused(
+            "notYet",
+            "Images cannot be sent yet; send the message without them.",
+        ));
     }
     if span::plain_text(spans).trim().is_empty() {
-        return Err(RpcError::invalid_params("spans: the message is empty; write something into it."));
+        return Err(RpcError::invalid_params(
+            "spans: the message is empty; write something into it.",
+        ));
     }
     Ok(())
 }

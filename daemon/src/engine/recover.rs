@@ -49,23 +49,39 @@ impl Actor {
         handle: SessionHandle,
         start: Start,
     ) -> Result<Self, RpcError> {
-        let storage = |error: &dyn std::fmt::Display| RpcError::new(ErrorKind::Storage, error.to_string());
+        let storage =
+            |error: &dyn std::fmt::Display| RpcError::new(ErrorKind::Storage, error.to_string());
         let (head, log, environment, notes) = match start {
-            Start::Created { head, log, environment } => (*head, log, environment, Vec::new()),
+            Start::Created {
+                head,
+                log,
+                environment,
+            } => (*head, log, environment, Vec::new()),
             Start::Saved => {
-                let loaded = load::load(&services.paths, handle.id()).await.map_err(|error| match error {
-                    LoadError::NotFound { .. } => super::command::not_found(handle.id()),
-                    error => storage(&error),
-                })?;
+                let loaded = load::load(&services.paths, handle.id())
+                    .await
+                    .map_err(|error| match error {
+                        LoadError::NotFound { .. } => super::command::not_found(handle.id()),
+                        error => storage(&error),
+                    })?;
                 (loaded.head, loaded.log, None, loaded.notes)
             }
         };
         let reader = ItemReader::new(&log, &head).await;
-        let bounds = PageBounds { items: SNAPSHOT_ITEMS, bytes: SNAPSHOT_ITEMS_BYTES as u64 };
-        let page = reader.page(None, bounds).await.map_err(|error| storage(&error))?;
+        let bounds = PageBounds {
+            items: SNAPSHOT_ITEMS,
+            bytes: SNAPSHOT_ITEMS_BYTES as u64,
+        };
+        let page = reader
+            .page(None, bounds)
+            .await
+            .map_err(|error| storage(&error))?;
         let items = page.items.into_iter().map(|stored| stored.item).collect();
         let view = view_of(&services, &head, items, page.has_more);
-        let events = Arc::new(EventLog::new(handle.id().clone(), head.next_seq.saturating_sub(1)));
+        let events = Arc::new(EventLog::new(
+            handle.id().clone(),
+            head.next_seq.saturating_sub(1),
+        ));
         let mut actor = Self {
             journal: Journal::new(services.paths.clone(), head, log),
             services,
@@ -98,7 +114,11 @@ impl Actor {
     async fn recover(&mut self) -> Result<(), RpcError> {
         let head = self.journal.head().clone();
         for open in &head.approvals {
-            self.inquiries.adopt(open.approval.id.clone(), open.item.clone(), open.rule.clone());
+            self.inquiries.adopt(
+                open.approval.id.clone(),
+                open.item.clone(),
+                open.rule.clone(),
+            );
         }
         match &head.open_turn {
             Some(open) if only_waits(open, &head) => self.resume(open, &head).await?,
@@ -117,7 +137,11 @@ impl Actor {
         for prompt in &mut queue {
             prompt.held = true;
         }
-        self.journal.record(vec![Record::QueueChanged { queue: queue.clone() }]).await;
+        self.journal
+            .record(vec![Record::QueueChanged {
+                queue: queue.clone(),
+            }])
+            .await;
         self.emit(Event::QueueChanged { queue });
     }
 
@@ -126,26 +150,40 @@ impl Actor {
         // The conversation before this turn, and what the turn has finished so far.
         let first = item_number(&open.turn.prompt).unwrap_or_default();
         let items = self.stored_items(0).await?;
-        let (before, of_turn): (Vec<_>, Vec<_>) =
-            items.into_iter().partition(|stored| item_number(&stored.item.id).is_some_and(|number| number < first));
+        let (before, of_turn): (Vec<_>, Vec<_>) = items
+            .into_iter()
+            .partition(|stored| item_number(&stored.item.id).is_some_and(|number| number < first));
         self.conversation.settled = Some(super::transcript::messages(&before));
         self.conversation.turn_items = of_turn;
-        let calls = open.open_items.iter().filter_map(|open| match &open.item.body {
-            ItemBody::ToolCall(call) => Some(PendingCall {
-                item: open.item.id.clone(),
-                name: call.name.clone(),
-                arguments: call.arguments.clone(),
-            }),
-            _ => None,
-        });
+        let calls = open
+            .open_items
+            .iter()
+            .filter_map(|open| match &open.item.body {
+                ItemBody::ToolCall(call) => Some(PendingCall {
+                    item: open.item.id.clone(),
+                    name: call.name.clone(),
+                    arguments: call.arguments.clone(),
+                }),
+                _ => None,
+            });
         let calls: Vec<PendingCall> = calls.collect();
         // Calls that are run again are counted again by the task.
         let made = open.calls.saturating_sub(calls.len() as u64);
-        self.start_turn_task(open.turn.clone(), open.rounds, made, took(&self.conversation), calls);
+        self.start_turn_task(
+            open.turn.clone(),
+            open.rounds,
+            made,
+            took(&self.conversation),
+            calls,
+        );
         if let Some(turn) = self.running_turn_mut() {
             turn.calls = open.calls;
         }
-        let title = self.view.approvals.first().map(|approval| approval.title.clone());
+        let title = self
+            .view
+            .approvals
+            .first()
+            .map(|approval| approval.title.clone());
         self.set_activity(ActivityKind::AwaitingApproval, title);
         Ok(())
     }
@@ -199,7 +237,10 @@ impl Actor {
 
     async fn stored_items(&self, first: u64) -> Result<Vec<StoredItem>, RpcError> {
         let reader = ItemReader::new(self.journal.log(), self.journal.head()).await;
-        reader.from(first).await.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))
+        reader
+            .from(first)
+            .await
+            .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))
     }
 
     /// Begins to end the session; it is over when what runs has ended.
@@ -231,13 +272,18 @@ impl Actor {
             && !self.view.approvals.is_empty()
             && self.open.iter().all(|open| !open.running)
             && self.open.iter().all(|open| {
-                self.view_item(&open.id).is_some_and(|item| matches!(item.body, ItemBody::ToolCall(_)))
+                self.view_item(&open.id)
+                    .is_some_and(|item| matches!(item.body, ItemBody::ToolCall(_)))
             })
     }
 
     /// What closing waits for has happened.
     pub(super) fn ready_to_close(&mut self) -> Option<(Ending, String, Vec<Reply<()>>)> {
-        if matches!(self.work, Work::Idle) { self.closing.take() } else { None }
+        if matches!(self.work, Work::Idle) {
+            self.closing.take()
+        } else {
+            None
+        }
     }
 
     /// The end: saves, says goodbye, hands unanswered calls back.
@@ -251,7 +297,9 @@ impl Actor {
         if ending != Ending::Suspend {
             self.cancel_inquiries().await;
             let options = Box::new(Options::default());
-            self.journal.record(vec![Record::OptionsChanged { options }]).await;
+            self.journal
+                .record(vec![Record::OptionsChanged { options }])
+                .await;
         }
         self.emit(Event::SessionClosed { reason });
         self.events.finish();
@@ -266,7 +314,8 @@ impl Actor {
         };
         let result = result.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()));
         let deleted = ending == Ending::Delete && result.is_ok();
-        self.registry.session_gone(self.handle.id(), deleted, commands);
+        self.registry
+            .session_gone(self.handle.id(), deleted, commands);
         for reply in replies {
             answer(reply, result.clone());
         }
@@ -290,16 +339,22 @@ fn only_waits(open: &OpenTurn, head: &Head) -> bool {
             || head.decisions.iter().any(|decided| decided.item == *item)
     };
     !open.open_items.is_empty()
-        && open.open_items.iter().all(|open| matches!(open.item.body, ItemBody::ToolCall(_)) && !open.running)
+        && open
+            .open_items
+            .iter()
+            .all(|open| matches!(open.item.body, ItemBody::ToolCall(_)) && !open.running)
         && open.open_items.iter().any(|open| asked(&open.item.id))
 }
 
 /// Queued prompts that the turn took up before the restart.
 fn took(history: &History) -> Vec<crystal_protocol::ids::QueuedId> {
-    let queued = history.turn_items.iter().filter_map(|stored| match &stored.item.body {
-        ItemBody::UserMessage { queued, .. } => queued.clone(),
-        _ => None,
-    });
+    let queued = history
+        .turn_items
+        .iter()
+        .filter_map(|stored| match &stored.item.body {
+            ItemBody::UserMessage { queued, .. } => queued.clone(),
+            _ => None,
+        });
     queued.collect()
 }
 
@@ -311,18 +366,26 @@ fn view_of(
 ) -> Snapshot {
     let settings = &head.settings;
     let mut usage = head.usage.clone();
-    usage.context_window = services.catalog.context_window(&settings.provider, &settings.model);
+    usage.context_window = services
+        .catalog
+        .context_window(&settings.provider, &settings.model);
     Snapshot {
         info: SessionInfo {
             id: head.id.clone(),
             title: settings.title.clone(),
             workspace: settings.workspace.display().to_string(),
-            add_directories: settings.add_directories.iter().map(|dir| dir.display().to_string()).collect(),
+            add_directories: settings
+                .add_directories
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect(),
             mode: settings.mode,
             approval: settings.approval,
             provider: settings.provider.clone(),
             model: settings.model.clone(),
-            image_input: services.catalog.image_input(&settings.provider, &settings.model),
+            image_input: services
+                .catalog
+                .image_input(&settings.provider, &settings.model),
             thinking: settings.thinking,
             prompt_set: "default".to_owned(),
             status: SessionStatus::Idle,
@@ -336,7 +399,11 @@ fn view_of(
         items,
         has_more,
         turn: None,
-        approvals: head.approvals.iter().map(|open| open.approval.clone()).collect(),
+        approvals: head
+            .approvals
+            .iter()
+            .map(|open| open.approval.clone())
+            .collect(),
         questions: Vec::new(),
         queue: head.queue.clone(),
         tasks: Vec::new(),
@@ -344,7 +411,10 @@ fn view_of(
         images: Vec::new(),
         usage,
         clients: Vec::new(),
-        activity: Activity { kind: ActivityKind::Idle, detail: None, since: Timestamp::now() },
+        activity: Activity {
+            kind: ActivityKind::Idle,
+            detail: None,
+            since: Timestamp::now(),
+        },
     }
 }
-

@@ -5,10 +5,14 @@ use std::collections::HashMap;
 use crystal_protocol::{
     event::{DiscardReason, Event},
     ids::{CallId, ItemId, TurnId},
-    item::{CallApproval, FinishReason, InputKind, Item, ItemBody, ItemField, ToolCall, ToolCallStatus},
+    item::{
+        CallApproval, FinishReason, InputKind, Item, ItemBody, ItemField, ToolCall, ToolCallStatus,
+    },
     time::Timestamp,
     turn::{ActivityKind, Tokens},
 };
+
+use tokio::sync::oneshot;
 
 use super::{
     actor::{Actor, Work},
@@ -57,10 +61,6 @@ impl OpenItems {
         self.items.iter()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     fn get_mut(&mut self, id: &ItemId) -> Option<&mut OpenItem> {
         self.items.iter_mut().find(|open| open.id == *id)
     }
@@ -97,41 +97,80 @@ impl Actor {
                     turn.round += 1;
                 }
                 self.set_activity(ActivityKind::WaitingForModel, None);
-                drop(reply.send(self.conversation()));
+                done(reply, self.conversation());
             }
             FromTurn::Model(event) => self.on_model(event),
-            FromTurn::RoundEnded { finish, usage, replay, reply } => {
+            FromTurn::RoundEnded {
+                finish,
+                usage,
+                replay,
+                reply,
+            } => {
                 let calls = self.end_round(&finish, usage, replay).await;
-                drop(reply.send(calls));
+                done(reply, calls);
             }
-            FromTurn::Retry { attempt, delay, cause } => {
+            FromTurn::Retry {
+                attempt,
+                delay,
+                cause,
+            } => {
                 if let Some(turn) = self.running_turn_mut() {
                     turn.round = turn.round.saturating_sub(1);
                 }
                 self.discard_open(DiscardReason::Retry).await;
                 let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-                self.emit(Event::RetryScheduled { attempt, delay_ms, cause: cause.clone() });
+                self.emit(Event::RetryScheduled {
+                    attempt,
+                    delay_ms,
+                    cause: cause.clone(),
+                });
                 self.set_activity(ActivityKind::Retrying, Some(cause));
             }
-            FromTurn::Judge { item, effects, standing, reply } => self.judge(item, *effects, standing, reply).await,
-            FromTurn::CallStarted { item, approval, reply } => {
+            FromTurn::Judge {
+                item,
+                effects,
+                standing,
+                reply,
+            } => self.judge(item, *effects, standing, reply).await,
+            FromTurn::CallStarted {
+                item,
+                approval,
+                reply,
+            } => {
                 self.start_call(&item, approval).await;
-                drop(reply.send(()));
+                done(reply, ());
             }
-            FromTurn::CallOutput { item, text, skipped } => {
+            FromTurn::CallOutput {
+                item,
+                text,
+                skipped,
+            } => {
                 if self.open.get_mut(&item).is_some() {
                     self.open.unsaved = true;
-                    self.emit(Event::ItemDelta { item, field: ItemField::Output, delta: text, skipped });
+                    self.emit(Event::ItemDelta {
+                        item,
+                        field: ItemField::Output,
+                        delta: text,
+                        skipped,
+                    });
                 }
             }
-            FromTurn::CallFinished { item, output, rejected, approval, duration, reply } => {
+            FromTurn::CallFinished {
+                item,
+                output,
+                rejected,
+                approval,
+                duration,
+                reply,
+            } => {
                 let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-                self.finish_call(&item, output, rejected, approval, duration_ms).await;
-                drop(reply.send(()));
+                self.finish_call(&item, output, rejected, approval, duration_ms)
+                    .await;
+                done(reply, ());
             }
             FromTurn::BatchDone(reply) => {
                 self.take_queue_into_turn().await;
-                drop(reply.send(()));
+                done(reply, ());
             }
             FromTurn::Ended(end) => match self.work {
                 Work::Turn(_) => self.finish_turn(end).await,
@@ -145,7 +184,10 @@ impl Actor {
         let mut messages = self.conversation.settled.clone().unwrap_or_default();
         let turn_start = messages.len();
         messages.extend(super::transcript::messages(&self.conversation.turn_items));
-        Conversation { messages, turn_start }
+        Conversation {
+            messages,
+            turn_start,
+        }
     }
 
     fn on_model(&mut self, event: ModelEvent) {
@@ -165,7 +207,12 @@ impl Actor {
                 self.start_item(ItemBody::ToolCall(call), Some(index));
             }
             ModelEvent::CallArguments { index, delta } => {
-                let item = self.open.items.iter().rev().find(|open| open.index == Some(index));
+                let item = self
+                    .open
+                    .items
+                    .iter()
+                    .rev()
+                    .find(|open| open.index == Some(index));
                 if let Some(id) = item.map(|open| open.id.clone()) {
                     self.stream(id, ItemField::Arguments, delta);
                 }
@@ -177,13 +224,13 @@ impl Actor {
     /// The open text or reasoning item of this round; a new one when the model changes from one to the other.
     fn streaming_item(&mut self, reasoning: bool) -> ItemId {
         let last = self.open.items.last().map(|open| &open.id);
-        let fits = last.and_then(|id| self.view.items.iter().rev().find(|item| item.id == *id)).is_some_and(|item| {
-            match &item.body {
+        let fits = last
+            .and_then(|id| self.view.items.iter().rev().find(|item| item.id == *id))
+            .is_some_and(|item| match &item.body {
                 ItemBody::Reasoning { .. } => reasoning,
                 ItemBody::AssistantMessage { .. } => !reasoning,
                 _ => false,
-            }
-        });
+            });
         match (fits, last) {
             (true, Some(id)) => id.clone(),
             _ => {
@@ -201,14 +248,21 @@ impl Actor {
     fn stream(&mut self, item: ItemId, field: ItemField, delta: String) {
         if !delta.is_empty() {
             self.open.unsaved = true;
-            self.emit(Event::ItemDelta { item, field, delta, skipped: None });
+            self.emit(Event::ItemDelta {
+                item,
+                field,
+                delta,
+                skipped: None,
+            });
         }
     }
 
     /// Opens an item of the running turn, or of an operator's call.
     pub(super) fn start_item(&mut self, body: ItemBody, index: Option<usize>) -> ItemId {
         let id = item_id(self.journal.take_id());
-        let (turn, round) = self.running_turn().map_or((None, 0), |turn| (Some(turn.id.clone()), turn.round));
+        let (turn, round) = self
+            .running_turn()
+            .map_or((None, 0), |turn| (Some(turn.id.clone()), turn.round));
         self.open.items.push(OpenItem {
             id: id.clone(),
             round,
@@ -224,7 +278,12 @@ impl Actor {
     }
 
     /// Closes the round's texts, opens its calls for good; the calls that are to run.
-    async fn end_round(&mut self, finish: &Finish, usage: Option<Tokens>, replay: Option<Replay>) -> Vec<PendingCall> {
+    async fn end_round(
+        &mut self,
+        finish: &Finish,
+        usage: Option<Tokens>,
+        replay: Option<Replay>,
+    ) -> Vec<PendingCall> {
         let runs = matches!(finish, Finish::Stop | Finish::ToolCalls);
         let mut records = Vec::new();
         let mut events = Vec::new();
@@ -232,14 +291,19 @@ impl Actor {
         let mut replay = replay;
         let ids: Vec<ItemId> = self.open.items.iter().map(|open| open.id.clone()).collect();
         for id in ids {
-            let Some(mut item) = self.view_item(&id) else { continue };
-            let Some(open) = self.open.get_mut(&id) else { continue };
+            let Some(mut item) = self.view_item(&id) else {
+                continue;
+            };
+            let Some(open) = self.open.get_mut(&id) else {
+                continue;
+            };
             let round = open.round;
             match &mut item.body {
                 ItemBody::ToolCall(call) => {
                     open.replay = replay.take();
                     open.started_saved = true;
-                    open.saved.insert(ItemField::Arguments, call.arguments.len());
+                    open.saved
+                        .insert(ItemField::Arguments, call.arguments.len());
                     if runs {
                         calls.push(PendingCall {
                             item: id,
@@ -256,15 +320,25 @@ impl Actor {
                     item.completed_at = Some(Timestamp::now());
                     let replay = replay.take();
                     self.open.remove(&id);
-                    records.push(Record::ItemFinished { item: item.clone(), round, replay: replay.clone() });
-                    self.conversation.turn_items.push(StoredItem { item: item.clone(), round, replay });
+                    records.push(Record::ItemFinished {
+                        item: item.clone(),
+                        round,
+                        replay: replay.clone(),
+                    });
+                    self.conversation.turn_items.push(StoredItem {
+                        item: item.clone(),
+                        round,
+                        replay,
+                    });
                     events.push(Event::ItemCompleted { item });
                 }
             }
         }
         if let Some(usage) = usage {
             let usage = self.add_usage(usage);
-            records.push(Record::UsageChanged { usage: usage.clone() });
+            records.push(Record::UsageChanged {
+                usage: usage.clone(),
+            });
             events.push(Event::UsageChanged { usage });
         }
         if let Some(turn) = self.running_turn_mut() {
@@ -283,14 +357,21 @@ impl Actor {
         usage.last = tokens;
         usage.total += tokens;
         usage.context_tokens = tokens.input + tokens.output;
-        usage.context_window = self.services.catalog.context_window(&settings.provider, &settings.model);
+        usage.context_window = self
+            .services
+            .catalog
+            .context_window(&settings.provider, &settings.model);
         usage
     }
 
     async fn start_call(&mut self, id: &ItemId, approval: CallApproval) {
-        let Some(open) = self.open.get_mut(id) else { return };
+        let Some(open) = self.open.get_mut(id) else {
+            return;
+        };
         open.running = true;
-        self.journal.record(vec![Record::CallStarted { item: id.clone() }]).await;
+        self.journal
+            .record(vec![Record::CallStarted { item: id.clone() }])
+            .await;
         let mut title = None;
         self.restart_call(id, |call| {
             call.status = ToolCallStatus::Running;
@@ -302,15 +383,27 @@ impl Actor {
 
     /// Shows an open call's new status: the item is started again, and what had streamed follows.
     pub(super) fn restart_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCall)) {
-        let Some(mut item) = self.view_item(id) else { return };
-        let ItemBody::ToolCall(call) = &mut item.body else { return };
+        let Some(mut item) = self.view_item(id) else {
+            return;
+        };
+        let ItemBody::ToolCall(call) = &mut item.body else {
+            return;
+        };
         change(call);
         let arguments = std::mem::take(&mut call.arguments);
         let output = call.output.take();
         self.emit(Event::ItemStarted { item });
-        for (field, text) in [(ItemField::Arguments, Some(arguments)), (ItemField::Output, output)] {
+        for (field, text) in [
+            (ItemField::Arguments, Some(arguments)),
+            (ItemField::Output, output),
+        ] {
             if let Some(delta) = text.filter(|text| !text.is_empty()) {
-                self.emit(Event::ItemDelta { item: id.clone(), field, delta, skipped: None });
+                self.emit(Event::ItemDelta {
+                    item: id.clone(),
+                    field,
+                    delta,
+                    skipped: None,
+                });
             }
         }
     }
@@ -334,8 +427,12 @@ impl Actor {
         approval: Option<CallApproval>,
         duration_ms: u64,
     ) {
-        let Some(open) = self.open.remove(id) else { return };
-        let Some(mut item) = self.view_item(id) else { return };
+        let Some(open) = self.open.remove(id) else {
+            return;
+        };
+        let Some(mut item) = self.view_item(id) else {
+            return;
+        };
         item.completed_at = Some(Timestamp::now());
         if let ItemBody::ToolCall(call) = &mut item.body {
             call.status = match (rejected, output.status) {
@@ -356,10 +453,18 @@ impl Actor {
 
     /// Records and shows a finished item.
     pub(super) async fn complete(&mut self, item: Item, round: u64, replay: Option<Replay>) {
-        let record = Record::ItemFinished { item: item.clone(), round, replay: replay.clone() };
+        let record = Record::ItemFinished {
+            item: item.clone(),
+            round,
+            replay: replay.clone(),
+        };
         self.journal.record(vec![record]).await;
         if item.turn.is_some() {
-            self.conversation.turn_items.push(StoredItem { item: item.clone(), round, replay });
+            self.conversation.turn_items.push(StoredItem {
+                item: item.clone(),
+                round,
+                replay,
+            });
         }
         if let Work::Operator(call) = &mut self.work
             && call.item == item.id
@@ -373,7 +478,9 @@ impl Actor {
     /// Closes what is open at a turn's end: texts keep what had come, calls become cancelled.
     pub(super) async fn close_open(&mut self, finish: FinishReason) {
         for open in std::mem::take(&mut self.open.items) {
-            let Some(mut item) = self.view_item(&open.id) else { continue };
+            let Some(mut item) = self.view_item(&open.id) else {
+                continue;
+            };
             let is_empty = match &mut item.body {
                 ItemBody::AssistantMessage { text, finish: why } => {
                     *why = Some(finish);
@@ -387,7 +494,10 @@ impl Actor {
                 _ => false,
             };
             if is_empty {
-                self.emit(Event::ItemDiscarded { item: open.id, reason: DiscardReason::Empty });
+                self.emit(Event::ItemDiscarded {
+                    item: open.id,
+                    reason: DiscardReason::Empty,
+                });
                 continue;
             }
             item.completed_at = Some(Timestamp::now());
@@ -400,12 +510,19 @@ impl Actor {
         let open = std::mem::take(&mut self.open.items);
         self.open.unsaved = false;
         let saved = open.iter().filter(|open| open.started_saved);
-        let records: Vec<Record> = saved.map(|open| Record::ItemDiscarded { item: open.id.clone() }).collect();
+        let records: Vec<Record> = saved
+            .map(|open| Record::ItemDiscarded {
+                item: open.id.clone(),
+            })
+            .collect();
         if !records.is_empty() {
             self.journal.record(records).await;
         }
         for open in open {
-            self.emit(Event::ItemDiscarded { item: open.id, reason });
+            self.emit(Event::ItemDiscarded {
+                item: open.id,
+                reason,
+            });
         }
     }
 
@@ -413,11 +530,17 @@ impl Actor {
     pub(super) async fn save_progress(&mut self) {
         let mut records = Vec::new();
         for open in &mut self.open.items {
-            let Some(item) = self.view.items.iter().rev().find(|item| item.id == open.id) else { continue };
+            let Some(item) = self.view.items.iter().rev().find(|item| item.id == open.id) else {
+                continue;
+            };
             for field in [ItemField::Text, ItemField::Arguments, ItemField::Output] {
-                let Some(text) = item.field(field) else { continue };
+                let Some(text) = item.field(field) else {
+                    continue;
+                };
                 let saved = open.saved.entry(field).or_default();
-                let Some(delta) = text.get(*saved..).filter(|delta| !delta.is_empty()) else { continue };
+                let Some(delta) = text.get(*saved..).filter(|delta| !delta.is_empty()) else {
+                    continue;
+                };
                 let started = (!open.started_saved).then(|| Box::new(without_streams(item)));
                 records.push(Record::Progress {
                     started,
@@ -438,13 +561,32 @@ impl Actor {
 
     /// An item of the visible state; open ones are always there.
     pub(super) fn view_item(&self, id: &ItemId) -> Option<Item> {
-        self.view.items.iter().rev().find(|item| item.id == *id).cloned()
+        self.view
+            .items
+            .iter()
+            .rev()
+            .find(|item| item.id == *id)
+            .cloned()
+    }
+}
+
+/// Answers the turn's task, which is gone when the turn was given up.
+pub(super) fn done<T>(reply: oneshot::Sender<T>, value: T) {
+    if reply.send(value).is_err() {
+        tracing::trace!("a turn's task had gone before its answer");
     }
 }
 
 /// An item that has just begun.
 pub(super) fn new_item(id: ItemId, turn: Option<TurnId>, body: ItemBody) -> Item {
-    Item { id, turn, created_at: Timestamp::now(), completed_at: None, cut: None, body }
+    Item {
+        id,
+        turn,
+        created_at: Timestamp::now(),
+        completed_at: None,
+        cut: None,
+        body,
+    }
 }
 
 /// A call that has just begun.
@@ -469,7 +611,11 @@ pub(super) fn new_call(call_id: CallId, name: String, arguments: String) -> Tool
 pub(super) fn cancel_call(call: &mut ToolCall) {
     call.status = ToolCallStatus::Cancelled;
     let printed = call.output.take().unwrap_or_default();
-    let gap = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
+    let gap = if printed.is_empty() || printed.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     call.output = Some(format!("{printed}{gap}[The call was cancelled.]"));
     if let Some(approval) = &mut call.approval
         && approval.outcome == crystal_protocol::item::CallOutcome::Cancelled

@@ -1,6 +1,10 @@
 //! A session's settings, its tools, and the environment that its processes get.
 
-use std::{collections::BTreeMap, path::{Path, PathBuf}, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crystal_protocol::{
     error::{ErrorKind, RpcError},
@@ -46,12 +50,21 @@ impl Actor {
             settings.title = title;
         }
         if params.provider.is_some() || params.model.is_some() {
-            let provider = params.provider.as_deref().unwrap_or(&settings.provider).to_owned();
+            let provider = params
+                .provider
+                .as_deref()
+                .unwrap_or(&settings.provider)
+                .to_owned();
             let env = self.variables();
             let (provider, model, more) = self
                 .services
                 .catalog
-                .choose(Some(&provider), params.model.as_deref(), &self.services.config, &env)
+                .choose(
+                    Some(&provider),
+                    params.model.as_deref(),
+                    &self.services.config,
+                    &env,
+                )
                 .map_err(|error| RpcError::invalid_params(format!("model: {error}")))?;
             settings.provider = provider;
             settings.model = model;
@@ -67,7 +80,9 @@ impl Actor {
             }
         }
         for directory in params.remove_directories.unwrap_or_default() {
-            let resolved = directory_of("removeDirectories", &directory).await.unwrap_or(directory);
+            let resolved = directory_of("removeDirectories", &directory)
+                .await
+                .unwrap_or(directory);
             settings.add_directories.retain(|other| *other != resolved);
         }
         if let Some(environment) = params.environment {
@@ -91,14 +106,18 @@ impl Actor {
             ("environment", params.environment.is_some()),
         ];
         match refused.into_iter().find(|(_, present)| *present) {
-            Some((field, _)) => Err(busy(&format!("{field} can be changed when the turn has ended"))),
+            Some((field, _)) => Err(busy(&format!(
+                "{field} can be changed when the turn has ended"
+            ))),
             None => Ok(()),
         }
     }
 
     async fn change_settings(&mut self, settings: Settings) -> Result<(), RpcError> {
         if settings != self.journal.head().settings {
-            self.journal.commit(vec![Record::SettingsChanged { settings }]).await?;
+            self.journal
+                .commit(vec![Record::SettingsChanged { settings }])
+                .await?;
             self.refresh_info();
             if matches!(self.work, Work::Idle) {
                 self.save_head_soon();
@@ -112,7 +131,11 @@ impl Actor {
         let trust = &self.services.trust;
         if self.services.config.workspace_trust && !self.journal.head().options.trusted {
             let root = trust.root_of(&resolved).await;
-            if !trust.is_trusted(&root).await.map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))? {
+            if !trust
+                .is_trusted(&root)
+                .await
+                .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?
+            {
                 return Err(not_trusted(&root));
             }
         }
@@ -156,7 +179,10 @@ impl Actor {
     pub(super) fn call_host(&self, cancel: CancellationToken) -> CallHost {
         let head = self.journal.head();
         let settings = &head.settings;
-        let timeout = head.options.bash_timeout.unwrap_or(self.services.config.bash_timeout);
+        let timeout = head
+            .options
+            .bash_timeout
+            .unwrap_or(self.services.config.bash_timeout);
         let workspace = Workspace {
             root: settings.workspace.clone(),
             add_directories: settings.add_directories.clone(),
@@ -191,12 +217,24 @@ impl Actor {
 /// `invalidParams` that names the field.
 pub async fn directory_of(field: &str, path: &Path) -> Result<PathBuf, RpcError> {
     if !path.is_absolute() {
-        return Err(RpcError::invalid_params(format!("{field}: {} is not an absolute path.", path.display())));
+        return Err(RpcError::invalid_params(format!(
+            "{field}: {} is not an absolute path.",
+            path.display()
+        )));
     }
-    let refuse = |why: &str| RpcError::invalid_params(format!("{field}: {} {why}.", path.display()));
-    let resolved = tokio::fs::canonicalize(path).await.map_err(|error| refuse(&format!("cannot be opened ({error})")))?;
-    let metadata = tokio::fs::metadata(&resolved).await.map_err(|error| refuse(&format!("cannot be opened ({error})")))?;
-    if metadata.is_dir() { Ok(resolved) } else { Err(refuse("is not a directory")) }
+    let refuse =
+        |why: &str| RpcError::invalid_params(format!("{field}: {} {why}.", path.display()));
+    let resolved = tokio::fs::canonicalize(path)
+        .await
+        .map_err(|error| refuse(&format!("cannot be opened ({error})")))?;
+    let metadata = tokio::fs::metadata(&resolved)
+        .await
+        .map_err(|error| refuse(&format!("cannot be opened ({error})")))?;
+    if metadata.is_dir() {
+        Ok(resolved)
+    } else {
+        Err(refuse("is not a directory"))
+    }
 }
 
 /// The error for a workspace that nobody trusts.
@@ -207,4 +245,3 @@ pub fn not_trusted(root: &Path) -> RpcError {
     );
     RpcError::new(ErrorKind::WorkspaceNotTrusted, message).with("root", root)
 }
-

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Messages of finished items, in the order of their ids. What people did outside turns is left out.
-pub fn messages<'a>(items: impl IntoIterator<Item = &'a StoredItem>) -> Vec<Arc<Message>> {
+pub(super) fn messages<'a>(items: impl IntoIterator<Item = &'a StoredItem>) -> Vec<Arc<Message>> {
     let mut builder = Builder::default();
     for stored in items {
         builder.push(stored);
@@ -51,11 +51,14 @@ impl Builder {
         match body {
             ItemBody::UserMessage { spans, .. } => {
                 self.flush();
-                self.messages.push(Arc::new(Message::User { text: span::plain_text(spans) }));
+                self.messages.push(Arc::new(Message::User {
+                    text: span::plain_text(spans),
+                }));
             }
             ItemBody::Summary { text, .. } => {
                 self.flush();
-                self.messages.push(Arc::new(Message::User { text: text.clone() }));
+                self.messages
+                    .push(Arc::new(Message::User { text: text.clone() }));
             }
             ItemBody::Note { .. } => {}
             ItemBody::AssistantMessage { text, .. } => {
@@ -97,7 +100,8 @@ impl Builder {
             replay: answer.replay,
         }));
         if has_calls {
-            self.messages.push(Arc::new(Message::Results(answer.results)));
+            self.messages
+                .push(Arc::new(Message::Results(answer.results)));
         }
     }
 }
@@ -117,7 +121,12 @@ fn result(call: &ToolCall) -> CallResult {
         _ if failed => "The call was cancelled before it gave a result.".to_owned(),
         _ => "(no output)".to_owned(),
     };
-    CallResult { id: call.call_id.to_string(), name: call.name.clone(), text, failed }
+    CallResult {
+        id: call.call_id.to_string(),
+        name: call.name.clone(),
+        text,
+        failed,
+    }
 }
 
 #[cfg(test)]
@@ -136,19 +145,43 @@ mod tests {
         let at = Timestamp::from_millis(0);
         let turn = Some(TurnId::new("t1"));
         StoredItem {
-            item: Item { id: item_id(number), turn, created_at: at, completed_at: Some(at), cut: None, body },
+            item: Item {
+                id: item_id(number),
+                turn,
+                created_at: at,
+                completed_at: Some(at),
+                cut: None,
+                body,
+            },
             round,
             replay: None,
         }
     }
 
     fn user(number: u64, text: &str) -> StoredItem {
-        let spans = vec![Span::Text { text: text.to_owned() }];
-        stored(number, 0, ItemBody::UserMessage { spans, by: None, queued: None })
+        let spans = vec![Span::Text {
+            text: text.to_owned(),
+        }];
+        stored(
+            number,
+            0,
+            ItemBody::UserMessage {
+                spans,
+                by: None,
+                queued: None,
+            },
+        )
     }
 
     fn say(number: u64, round: u64, text: &str) -> StoredItem {
-        stored(number, round, ItemBody::AssistantMessage { text: text.to_owned(), finish: None })
+        stored(
+            number,
+            round,
+            ItemBody::AssistantMessage {
+                text: text.to_owned(),
+                finish: None,
+            },
+        )
     }
 
     fn call(number: u64, round: u64, status: ToolCallStatus, output: Option<&str>) -> StoredItem {
@@ -181,22 +214,40 @@ mod tests {
         ];
         let messages = messages(&items);
         assert_eq!(messages.len(), 5);
-        assert!(matches!(&*messages[1], Message::Assistant { text, calls, .. } if text == "first" && calls.len() == 2));
-        let Message::Results(results) = &*messages[2] else { panic!() };
-        assert_eq!(results.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), ["c3", "c4"]);
+        assert!(
+            matches!(&*messages[1], Message::Assistant { text, calls, .. } if text == "first" && calls.len() == 2)
+        );
+        let Message::Results(results) = &*messages[2] else {
+            panic!()
+        };
+        assert_eq!(
+            results.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(),
+            ["c3", "c4"]
+        );
         assert!(!results[0].failed && results[1].failed && !results[1].text.is_empty());
         assert!(matches!(&*messages[3], Message::User { text } if text == "and this"));
     }
 
     #[test]
     fn arguments_that_are_not_json_go_out_as_an_empty_object() {
-        let messages = messages(&[user(1, "go"), call(2, 1, ToolCallStatus::Failed, Some("bad"))]);
-        assert!(matches!(&*messages[1], Message::Assistant { calls, .. } if calls[0].arguments == "{}"));
+        let messages = messages(&[
+            user(1, "go"),
+            call(2, 1, ToolCallStatus::Failed, Some("bad")),
+        ]);
+        assert!(
+            matches!(&*messages[1], Message::Assistant { calls, .. } if calls[0].arguments == "{}")
+        );
     }
 
     #[test]
     fn an_answer_without_text_and_calls_is_no_message() {
-        let reasoning = stored(2, 1, ItemBody::Reasoning { text: "hm".to_owned() });
+        let reasoning = stored(
+            2,
+            1,
+            ItemBody::Reasoning {
+                text: "hm".to_owned(),
+            },
+        );
         assert_eq!(messages(&[user(1, "go"), reasoning]).len(), 1);
     }
 }

@@ -18,7 +18,10 @@ use super::dispatch::{self, CallHost, PendingCall, Verdict};
 use crate::{
     config::Model,
     limits::{MODEL_ATTEMPTS, TURN_DURATION, TURN_MODEL_CALLS, TURN_TOOL_CALLS},
-    providers::{Finish, Message, ModelEvent, ModelRequest, Provider, ProviderError, ProviderErrorKind, ToolSpec},
+    providers::{
+        Finish, Message, ModelEvent, ModelRequest, Provider, ProviderError, ProviderErrorKind,
+        ToolSpec,
+    },
     terms::Replay,
     tools::{Effects, ToolOutput},
 };
@@ -128,11 +131,17 @@ pub(super) struct TurnEnd {
 impl TurnEnd {
     /// An end without an error.
     pub(super) fn of(reason: TurnReason) -> Self {
-        Self { reason, error: None }
+        Self {
+            reason,
+            error: None,
+        }
     }
 
     fn error(kind: &str, message: impl Into<String>) -> Self {
-        Self { reason: TurnReason::Error, error: Some((kind.to_owned(), message.into())) }
+        Self {
+            reason: TurnReason::Error,
+            error: Some((kind.to_owned(), message.into())),
+        }
     }
 
     fn provider(error: &ProviderError) -> Self {
@@ -141,7 +150,10 @@ impl TurnEnd {
         } else {
             TurnReason::Error
         };
-        Self { reason, error: Some((error.kind.name().to_owned(), error.message.clone())) }
+        Self {
+            reason,
+            error: Some((error.kind.name().to_owned(), error.message.clone())),
+        }
     }
 }
 
@@ -188,8 +200,14 @@ impl Bounds {
     /// The session's own bounds, else the configured ones, else the built-in ones.
     pub(super) fn new(session: TurnLimits, configured: TurnLimits) -> Self {
         Self {
-            model_calls: session.model_calls.or(configured.model_calls).unwrap_or(TURN_MODEL_CALLS),
-            tool_calls: session.tool_calls.or(configured.tool_calls).unwrap_or(TURN_TOOL_CALLS),
+            model_calls: session
+                .model_calls
+                .or(configured.model_calls)
+                .unwrap_or(TURN_MODEL_CALLS),
+            tool_calls: session
+                .tool_calls
+                .or(configured.tool_calls)
+                .unwrap_or(TURN_TOOL_CALLS),
             duration: session
                 .duration_ms
                 .or(configured.duration_ms)
@@ -239,7 +257,9 @@ impl TurnTask {
         loop {
             if !calls.is_empty() {
                 let over = (self.calls + calls.len() as u64).saturating_sub(self.limits.tool_calls);
-                let fitting = calls.len().saturating_sub(usize::try_from(over).unwrap_or(usize::MAX));
+                let fitting = calls
+                    .len()
+                    .saturating_sub(usize::try_from(over).unwrap_or(usize::MAX));
                 let excess = calls.split_off(fitting);
                 self.calls += calls.len() as u64;
                 dispatch::run_batch(&self.host, calls).await;
@@ -249,7 +269,10 @@ impl TurnTask {
                 if !excess.is_empty() {
                     return TurnEnd::of(TurnReason::ToolCallLimit);
                 }
-                if ask(&self.host.to_session, FromTurn::BatchDone).await.is_none() {
+                if ask(&self.host.to_session, FromTurn::BatchDone)
+                    .await
+                    .is_none()
+                {
                     return TurnEnd::of(TurnReason::Interrupted);
                 }
             }
@@ -270,8 +293,9 @@ impl TurnTask {
         let interrupted = || TurnEnd::of(TurnReason::Interrupted);
         let mut attempt = 1;
         loop {
-            let conversation =
-                ask(&self.host.to_session, FromTurn::Conversation).await.ok_or_else(interrupted)?;
+            let conversation = ask(&self.host.to_session, FromTurn::Conversation)
+                .await
+                .ok_or_else(interrupted)?;
             let request = ModelRequest {
                 session: self.host.session.clone(),
                 model: model.model.name.clone(),
@@ -283,12 +307,24 @@ impl TurnTask {
                 max_tokens: model.model.max_tokens,
             };
             match self.attempt(model, request).await? {
-                Ok((finish, usage, replay)) => return self.finish_round(finish, usage, replay).await,
+                Ok((finish, usage, replay)) => {
+                    return self.finish_round(finish, usage, replay).await;
+                }
                 Err(error) if error.kind.is_retryable() && attempt < MODEL_ATTEMPTS => {
                     attempt += 1;
-                    let delay = error.retry_after.map_or_else(|| backoff(attempt), |wait| wait.min(LONGEST_RETRY_AFTER));
-                    let retry = FromTurn::Retry { attempt, delay, cause: error.message };
-                    self.host.to_session.send(retry).await.map_err(|_| interrupted())?;
+                    let delay = error
+                        .retry_after
+                        .map_or_else(|| backoff(attempt), |wait| wait.min(LONGEST_RETRY_AFTER));
+                    let retry = FromTurn::Retry {
+                        attempt,
+                        delay,
+                        cause: error.message,
+                    };
+                    self.host
+                        .to_session
+                        .send(retry)
+                        .await
+                        .map_err(|_| interrupted())?;
                     tokio::select! {
                         () = self.host.context.cancel.cancelled() => return Err(interrupted()),
                         () = tokio::time::sleep(delay) => {}
@@ -313,9 +349,19 @@ impl TurnTask {
                 event = stream.next() => event,
             };
             match event {
-                Some(Ok(ModelEvent::Finished { finish, usage, replay })) => return Ok(Ok((finish, usage, replay))),
+                Some(Ok(ModelEvent::Finished {
+                    finish,
+                    usage,
+                    replay,
+                })) => return Ok(Ok((finish, usage, replay))),
                 Some(Ok(event)) => {
-                    if self.host.to_session.send(FromTurn::Model(event)).await.is_err() {
+                    if self
+                        .host
+                        .to_session
+                        .send(FromTurn::Model(event))
+                        .await
+                        .is_err()
+                    {
                         return Err(TurnEnd::of(TurnReason::Interrupted));
                     }
                 }
@@ -350,7 +396,9 @@ impl TurnTask {
             Finish::ContentFilter => Err(TurnEnd::of(TurnReason::ContentFilter)),
             Finish::Other(reason) => Err(TurnEnd::error(
                 ProviderErrorKind::Server.name(),
-                format!("The model stopped for a reason that this version does not know: {reason}. Send the message again, or choose another model."),
+                format!(
+                    "The model stopped for a reason that this version does not know: {reason}. Send the message again, or choose another model."
+                ),
             )),
         }
     }
@@ -369,7 +417,9 @@ pub(super) async fn ask<T>(
 /// The wait before an attempt, from the second on: doubling, with up to a quarter taken off at random so that many
 /// sessions do not come back at the same instant.
 fn backoff(attempt: u32) -> Duration {
-    let doubled = FIRST_RETRY.saturating_mul(1 << (attempt.saturating_sub(2)).min(16)).min(LONGEST_RETRY);
+    let doubled = FIRST_RETRY
+        .saturating_mul(1 << (attempt.saturating_sub(2)).min(16))
+        .min(LONGEST_RETRY);
     doubled.mul_f64(1.0 - fastrand::f64() / 4.0)
 }
 
@@ -381,7 +431,10 @@ mod tests {
     fn waits_double_up_to_a_bound() {
         for (attempt, most) in [(2, 500), (3, 1_000), (4, 2_000), (20, 30_000)] {
             let wait = backoff(attempt).as_millis();
-            assert!(wait <= most && wait >= most * 3 / 4, "attempt {attempt} waits {wait} ms");
+            assert!(
+                wait <= most && wait >= most * 3 / 4,
+                "attempt {attempt} waits {wait} ms"
+            );
         }
     }
 }

@@ -48,41 +48,57 @@ impl Hub {
             return Err(shutting_down());
         }
         refuse_missing_features(&params)?;
-        let environment = params.environment.clone().map(Arc::new).or_else(|| caller.environment.clone());
+        let environment = params
+            .environment
+            .clone()
+            .map(Arc::new)
+            .or_else(|| caller.environment.clone());
         let (workspace, trusted) = self.workspace(&params).await?;
         let (settings, notes) = self.settings(&params, workspace, environment.as_deref())?;
         let options = self.options(params, trusted)?;
         let id = new_id()?;
-        let (head, log) = self.write(&id, settings, options).await.map_err(|error| {
-            RpcError::new(ErrorKind::Storage, error.to_string())
-        })?;
+        let (head, log) = self
+            .write(&id, settings, options)
+            .await
+            .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
         let answer = {
             let mut state = self.lock();
             if state.shutting_down {
                 return Err(shutting_down());
             }
             state.index.put(IndexEntry::loaded(&head));
-            let start = Start::Created { head: Box::new(head), log, environment };
+            let start = Start::Created {
+                head: Box::new(head),
+                log,
+                environment,
+            };
             let handle = self.spawn(&mut state, &id, start);
             let (reply, answer) = tokio::sync::oneshot::channel();
-            handle.send(Command::Info(reply)).map_err(|undelivered| undelivered.error())?;
+            handle
+                .send(Command::Info(reply))
+                .map_err(|undelivered| undelivered.error())?;
             answer
         };
         self.index_dirty.notify_one();
         let info = answer.await.unwrap_or_else(|_| Err(shutting_down()))?;
-        self.tell(&DaemonEvent::SessionAdded { session: Box::new(info.clone()) });
+        self.tell(&DaemonEvent::SessionAdded {
+            session: Box::new(info.clone()),
+        });
         Ok((info, notes))
     }
 
     async fn workspace(&self, params: &SessionCreateParams) -> Result<(PathBuf, bool), RpcError> {
-        let storage = |error: &dyn std::fmt::Display| RpcError::new(ErrorKind::Storage, error.to_string());
+        let storage =
+            |error: &dyn std::fmt::Display| RpcError::new(ErrorKind::Storage, error.to_string());
         if params.space == Some(true) {
             let space = self.services.paths.space();
             let (paths, made) = (self.services.paths.clone(), space.clone());
             tokio::task::spawn_blocking(move || paths.make(&made))
                 .await
                 .map_err(|error| storage(&error))?
-                .map_err(|error| storage(&format!("{} cannot be made: {error}", space.display())))?;
+                .map_err(|error| {
+                    storage(&format!("{} cannot be made: {error}", space.display()))
+                })?;
             return Ok((directory_of("space", &space).await?, false));
         }
         let workspace = directory_of("workspace", &params.workspace).await?;
@@ -91,7 +107,11 @@ impl Hub {
             return Ok((workspace, false));
         }
         let root = trust.root_of(&workspace).await;
-        if trust.is_trusted(&root).await.map_err(|error| storage(&error))? {
+        if trust
+            .is_trusted(&root)
+            .await
+            .map_err(|error| storage(&error))?
+        {
             return Ok((workspace, false));
         }
         match params.trust {
@@ -122,7 +142,12 @@ impl Hub {
         let (provider, model, notes) = self
             .services
             .catalog
-            .choose(params.provider.as_deref(), params.model.as_deref(), config, variables)
+            .choose(
+                params.provider.as_deref(),
+                params.model.as_deref(),
+                config,
+                variables,
+            )
             .map_err(|error| RpcError::invalid_params(format!("model: {error}")))?;
         let settings = Settings {
             title: params.title.clone().unwrap_or_default(),
@@ -161,9 +186,18 @@ impl Hub {
         let mut head = Head::new(id.clone(), now, settings.clone());
         let log = SessionLog::create(&self.services.paths, id).await?;
         let records = [
-            Record::Created { id: id.clone(), at: now, settings },
-            Record::OptionsChanged { options: Box::new(options) },
-            Record::Reserved { seq: 1 + RESERVED_AHEAD, id: 1 + RESERVED_AHEAD },
+            Record::Created {
+                id: id.clone(),
+                at: now,
+                settings,
+            },
+            Record::OptionsChanged {
+                options: Box::new(options),
+            },
+            Record::Reserved {
+                seq: 1 + RESERVED_AHEAD,
+                id: 1 + RESERVED_AHEAD,
+            },
         ];
         let placed = log.append(&records, Durability::Synced).await?;
         // The reserved numbers are unused, so this life begins at 1; only a crash goes on at the mark.
@@ -180,16 +214,29 @@ impl Hub {
 
 fn refuse_missing_features(params: &SessionCreateParams) -> Result<(), RpcError> {
     let missing = [
-        ("promptSet", params.prompt_set.as_deref().is_some_and(|set| set != "default")),
-        ("promptAttachments", params.prompt_attachments.as_ref().is_some_and(|choice| !choice.names.is_empty())),
+        (
+            "promptSet",
+            params
+                .prompt_set
+                .as_deref()
+                .is_some_and(|set| set != "default"),
+        ),
+        (
+            "promptAttachments",
+            params
+                .prompt_attachments
+                .as_ref()
+                .is_some_and(|choice| !choice.names.is_empty()),
+        ),
         ("skills", params.skills == Some(true)),
         ("externalTools", params.external_tools == Some(true)),
         ("plugins", params.plugins == Some(true)),
     ];
     match missing.into_iter().find(|(_, asked)| *asked) {
-        Some((field, _)) => {
-            Err(RpcError::refused("notYet", format!("This version has no {field} yet; leave the field out.")))
-        }
+        Some((field, _)) => Err(RpcError::refused(
+            "notYet",
+            format!("This version has no {field} yet; leave the field out."),
+        )),
         None => Ok(()),
     }
 }
@@ -198,9 +245,14 @@ fn refuse_missing_features(params: &SessionCreateParams) -> Result<(), RpcError>
 fn new_id() -> Result<SessionId, RpcError> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0u8; ID_CHARS];
-    getrandom::fill(&mut random)
-        .map_err(|error| RpcError::new(ErrorKind::InternalError, format!("The system gives no random numbers: {error}.")))?;
-    let chars = random.iter().filter_map(|byte| ALPHABET.get(usize::from(byte % 32)).map(|c| char::from(*c)));
+    getrandom::fill(&mut random).map_err(|error| {
+        RpcError::new(
+            ErrorKind::InternalError,
+            format!("The system gives no random numbers: {error}."),
+        )
+    })?;
+    let chars = random
+        .iter()
+        .filter_map(|byte| ALPHABET.get(usize::from(byte % 32)).map(|c| char::from(*c)));
     Ok(SessionId::new(chars.collect::<String>()))
 }
-

@@ -3,11 +3,11 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use crystal_protocol::{
+    approval::ApprovalMode,
     error::{ErrorKind, RpcError},
     event::DaemonEvent,
     ids::SessionId,
     rpc::{SessionListParams, SessionListResult},
-    approval::ApprovalMode,
     session::{Mode, SessionInfo, SessionStatus, Thinking},
 };
 
@@ -41,8 +41,11 @@ impl Hub {
             _ => None,
         };
         let mut state = self.lock();
-        let live: Vec<SessionInfo> =
-            state.live.values().filter_map(|handle| handle.published().info).collect();
+        let live: Vec<SessionInfo> = state
+            .live
+            .values()
+            .filter_map(|handle| handle.published().info)
+            .collect();
         for info in &live {
             state.index.touch(&info.id, info.updated_at);
         }
@@ -59,7 +62,10 @@ impl Hub {
                 None => self.saved_info(&entry),
             })
             .collect();
-        Ok(SessionListResult { sessions, next: page.next })
+        Ok(SessionListResult {
+            sessions,
+            next: page.next,
+        })
     }
 
     /// A session in a line, without loading it.
@@ -69,10 +75,18 @@ impl Hub {
     pub fn info(&self, session: &SessionId) -> Result<SessionInfo, RpcError> {
         let state = self.lock();
         let id = state.resolve(session)?;
-        if let Some(info) = state.live.get(&id).and_then(|handle| handle.published().info) {
+        if let Some(info) = state
+            .live
+            .get(&id)
+            .and_then(|handle| handle.published().info)
+        {
             return Ok(info);
         }
-        state.index.get(&id).map(|entry| self.saved_info(entry)).ok_or_else(|| not_found(&id))
+        state
+            .index
+            .get(&id)
+            .map(|entry| self.saved_info(entry))
+            .ok_or_else(|| not_found(&id))
     }
 
     /// Deletes a session that is not loaded; false when it is.
@@ -92,7 +106,9 @@ impl Hub {
         remove::remove(&self.services.paths, session)
             .await
             .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
-        self.tell(&DaemonEvent::SessionRemoved { id: session.clone() });
+        self.tell(&DaemonEvent::SessionRemoved {
+            id: session.clone(),
+        });
         Ok(true)
     }
 
@@ -117,15 +133,27 @@ impl Hub {
             turns: 0,
             seq: 0,
         };
-        if let EntryState::Saved { settings, turns, seq } = &entry.state {
+        if let EntryState::Saved {
+            settings,
+            turns,
+            seq,
+        } = &entry.state
+        {
             info.title.clone_from(&settings.title);
             info.workspace = settings.workspace.display().to_string();
-            info.add_directories = settings.add_directories.iter().map(|dir| dir.display().to_string()).collect();
+            info.add_directories = settings
+                .add_directories
+                .iter()
+                .map(|dir| dir.display().to_string())
+                .collect();
             info.mode = settings.mode;
             info.approval = settings.approval;
             info.provider.clone_from(&settings.provider);
             info.model.clone_from(&settings.model);
-            info.image_input = self.services.catalog.image_input(&settings.provider, &settings.model);
+            info.image_input = self
+                .services
+                .catalog
+                .image_input(&settings.provider, &settings.model);
             info.thinking = settings.thinking;
             info.status = SessionStatus::Saved;
             info.turns = *turns;
@@ -136,7 +164,9 @@ impl Hub {
 
     /// Writes the cache of the list.
     pub(super) async fn save_index(&self) {
-        let Some(snapshot) = self.lock().index.take_changed() else { return };
+        let Some(snapshot) = self.lock().index.take_changed() else {
+            return;
+        };
         if let Err(error) = snapshot.save(&self.services.paths).await {
             tracing::warn!(%error, "the list of sessions could not be saved; it will be rebuilt");
             self.lock().index.mark_changed();

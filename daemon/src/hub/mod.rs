@@ -72,7 +72,11 @@ impl Hub {
     pub fn new(services: Arc<Services>, index: SessionIndex) -> Self {
         Self {
             services,
-            state: Mutex::new(State { live: HashMap::new(), index, shutting_down: false }),
+            state: Mutex::new(State {
+                live: HashMap::new(),
+                index,
+                shutting_down: false,
+            }),
             events: broadcast::Sender::new(DAEMON_EVENTS),
             index_dirty: Notify::new(),
             connections: AtomicUsize::new(0),
@@ -134,14 +138,20 @@ impl Hub {
     pub fn detach(&self, session: &SessionId, connection: &ConnectionId) {
         let state = self.lock();
         if let Some(handle) = state.live.get(session) {
-            let command = Command::Detach { connection: connection.clone() };
+            let command = Command::Detach {
+                connection: connection.clone(),
+            };
             if let Err(Undelivered::Full) = handle.send(command) {
                 tracing::warn!(%session, "a session was too busy to hear of a client that left");
             }
         }
     }
 
-    fn handle(self: &Arc<Self>, state: &mut State, id: &SessionId) -> Result<SessionHandle, RpcError> {
+    fn handle(
+        self: &Arc<Self>,
+        state: &mut State,
+        id: &SessionId,
+    ) -> Result<SessionHandle, RpcError> {
         if let Some(handle) = state.live.get(id) {
             return Ok(handle.clone());
         }
@@ -155,18 +165,30 @@ impl Hub {
         let (handle, commands) = SessionHandle::new(id.clone());
         state.live.insert(id.clone(), handle.clone());
         let registry: Arc<dyn Registry> = Arc::new(HubRegistry(self.clone()));
-        engine::spawn(self.services.clone(), registry, handle.clone(), commands, start);
+        engine::spawn(
+            self.services.clone(),
+            registry,
+            handle.clone(),
+            commands,
+            start,
+        );
         handle
     }
 
     /// Delivers to a session; when it has just ended, to its next life.
-    fn deliver(self: &Arc<Self>, state: &mut State, handle: &SessionHandle, command: Command) -> Result<(), RpcError> {
+    fn deliver(
+        self: &Arc<Self>,
+        state: &mut State,
+        handle: &SessionHandle,
+        command: Command,
+    ) -> Result<(), RpcError> {
         match handle.send(command) {
             Ok(()) => Ok(()),
             Err(Undelivered::Gone(command)) => {
                 state.live.remove(handle.id());
                 let next = self.handle(state, handle.id())?;
-                next.send(*command).map_err(|undelivered| undelivered.error())
+                next.send(*command)
+                    .map_err(|undelivered| undelivered.error())
             }
             Err(full) => Err(full.error()),
         }
@@ -192,7 +214,10 @@ impl Hub {
     /// Counts a connection in, and names it.
     pub fn connected(&self) -> ConnectionId {
         self.connections.fetch_add(1, Ordering::AcqRel);
-        ConnectionId::new(format!("c{}", self.next_connection.fetch_add(1, Ordering::Relaxed)))
+        ConnectionId::new(format!(
+            "c{}",
+            self.next_connection.fetch_add(1, Ordering::Relaxed)
+        ))
     }
 
     /// Counts a connection out.
@@ -220,7 +245,11 @@ impl Hub {
 
     /// Tells those who subscribed.
     pub fn tell(&self, event: &DaemonEvent) {
-        let notification = Notification { jsonrpc: "2.0", method: DAEMON_EVENT, params: event };
+        let notification = Notification {
+            jsonrpc: "2.0",
+            method: DAEMON_EVENT,
+            params: event,
+        };
         match serde_json::to_vec(&notification) {
             // Nobody may be listening.
             Ok(json) => drop(self.events.send(line_of(&json))),
@@ -255,7 +284,11 @@ impl Hub {
         let mut answers = Vec::new();
         for handle in handles {
             let (reply, answer) = oneshot::channel();
-            let close = Command::Close { reason: reason.to_owned(), ending: Ending::Suspend, reply };
+            let close = Command::Close {
+                reason: reason.to_owned(),
+                ending: Ending::Suspend,
+                reply,
+            };
             if handle.send(close).is_ok() {
                 answers.push(answer);
             }
@@ -296,7 +329,9 @@ struct HubRegistry(Arc<Hub>);
 
 impl Registry for HubRegistry {
     fn session_changed(&self, info: &SessionInfo) {
-        self.0.tell(&DaemonEvent::SessionChanged { session: Box::new(info.clone()) });
+        self.0.tell(&DaemonEvent::SessionChanged {
+            session: Box::new(info.clone()),
+        });
     }
 
     fn session_saved(&self, head: &Head) {
@@ -360,16 +395,25 @@ fn settle_late(command: Command, deleted: bool) {
     match command {
         Command::Close { reply, .. } => engine::command::answer(reply, Ok(())),
         Command::Detach { .. } => {}
-        other if deleted => other.refuse(RpcError::new(ErrorKind::SessionNotFound, "The session was deleted.")),
+        other if deleted => other.refuse(RpcError::new(
+            ErrorKind::SessionNotFound,
+            "The session was deleted.",
+        )),
         other => other.refuse(gone()),
     }
 }
 
 fn gone() -> RpcError {
-    RpcError::new(ErrorKind::ShuttingDown, "The session ended before it could answer; try again.")
+    RpcError::new(
+        ErrorKind::ShuttingDown,
+        "The session ended before it could answer; try again.",
+    )
 }
 
 /// The error of a call that comes while the daemon goes down.
 pub fn shutting_down() -> RpcError {
-    RpcError::new(ErrorKind::ShuttingDown, "The daemon is going down; connect again in a moment.")
+    RpcError::new(
+        ErrorKind::ShuttingDown,
+        "The daemon is going down; connect again in a moment.",
+    )
 }

@@ -32,4 +32,6 @@ pub struct Adapter {
     /// Binds it to an endpoint.
     pub open: fn(&Endpoint) -> Result<Arc<dyn Provider>, ProviderError>,
 }
-pub fn open(_e: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> { Err(ProviderError::new(ProviderErrorKind::Auth, "x")) }
+pub fn open(_e: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
+    Err(ProviderError::new(ProviderErrorKind::Auth, "x"))
+}

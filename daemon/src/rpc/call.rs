@@ -86,33 +86,52 @@ static GENERATION: AtomicUsize = AtomicUsize::new(0);
 impl Connection {
     /// A connection that has not said who it is.
     pub fn new(id: ConnectionId, line_bound: Arc<AtomicUsize>) -> Self {
-        Self { id, wake: Arc::default(), line_bound, phase: Mutex::new(Phase::New), following: Mutex::default(), attached: Mutex::default() }
+        Self {
+            id,
+            wake: Arc::default(),
+            line_bound,
+            phase: Mutex::new(Phase::New),
+            following: Mutex::default(),
+            attached: Mutex::default(),
+        }
     }
 
     /// How far it is.
     pub fn phase(&self) -> Phase {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.phase
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// It said who it is.
     pub fn introduce(&self, peer: Peer) {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = Phase::Ready(peer);
-        self.line_bound.store(crystal_protocol::limits::MESSAGE_BYTES, Ordering::Relaxed);
+        self.line_bound
+            .store(crystal_protocol::limits::MESSAGE_BYTES, Ordering::Relaxed);
     }
 
     /// The sessions it follows. Held for moments only.
     pub fn following(&self) -> MutexGuard<'_, HashMap<SessionId, Following>> {
-        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+        self.following
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a session may count this connection among its clients.
     pub fn note_attached(&self, session: SessionId) {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
+        self.attached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(session);
     }
 
     /// Forgets it; true when it was noted.
     pub fn forget_attached(&self, session: &SessionId) -> bool {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner).remove(session)
+        self.attached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(session)
     }
 
     /// The sessions that must hear that this connection is gone.
@@ -155,8 +174,15 @@ impl Call {
         let connection = extensions.get::<Arc<Connection>>().cloned();
         let after = extensions.get::<After>().map(|after| after.0.clone());
         match (connection, after) {
-            (Some(connection), Some(after)) => Ok(Self { hub: hub.clone(), connection, after }),
-            _ => Err(RpcError::new(ErrorKind::InternalError, "The call came without its connection.")),
+            (Some(connection), Some(after)) => Ok(Self {
+                hub: hub.clone(),
+                connection,
+                after,
+            }),
+            _ => Err(RpcError::new(
+                ErrorKind::InternalError,
+                "The call came without its connection.",
+            )),
         }
     }
 
@@ -166,18 +192,27 @@ impl Call {
     /// `notInitialized` when nobody knows yet.
     pub fn caller(&self) -> Result<Caller, RpcError> {
         match self.connection.phase() {
-            Phase::Ready(peer) => Ok(Caller { client: peer.client, environment: peer.environment }),
+            Phase::Ready(peer) => Ok(Caller {
+                client: peer.client,
+                environment: peer.environment,
+            }),
             Phase::New => Err(not_initialized()),
         }
     }
 
     /// Has something happen right after the answer.
     pub fn after_answer(&self, then: Then) {
-        self.after.lock().unwrap_or_else(PoisonError::into_inner).push(then);
+        self.after
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(then);
     }
 }
 
 /// The error of a call before `initialize`.
 pub fn not_initialized() -> RpcError {
-    RpcError::new(ErrorKind::NotInitialized, "Call initialize first: it says who you are and which protocol you speak.")
+    RpcError::new(
+        ErrorKind::NotInitialized,
+        "Call initialize first: it says who you are and which protocol you speak.",
+    )
 }

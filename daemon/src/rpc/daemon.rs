@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crystal_protocol::{
     error::{ErrorKind, RpcError},
     rpc::{
-        Capabilities, DaemonShutdown, DaemonStatus, DaemonStatusResult, DaemonSubscribe, DaemonUnsubscribe, Empty,
-        Environment, Initialize, InitializeParams, InitializeResult, ModelList, ModelListResult, SandboxCapability,
-        ServerInfo, ShutdownMode, WireLimits,
+        Capabilities, DaemonShutdown, DaemonStatus, DaemonStatusResult, DaemonSubscribe,
+        DaemonUnsubscribe, Empty, Environment, Initialize, InitializeParams, InitializeResult,
+        ModelList, ModelListResult, SandboxCapability, ServerInfo, ShutdownMode, WireLimits,
     },
     session::ClientRef,
     version,
@@ -20,8 +20,13 @@ use crate::hub::Hub;
 /// Longest client name that is kept, in characters.
 const NAME_CHARS: usize = 100;
 
-pub(super) fn register_methods(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMethodError> {
-    register::<Initialize, _, _>(module, |params, call| async move { initialize(params, &call) })?;
+pub(super) fn register_methods(
+    module: &mut RpcModule<Arc<Hub>>,
+) -> Result<(), RegisterMethodError> {
+    register::<Initialize, _, _>(
+        module,
+        |params, call| async move { initialize(params, &call) },
+    )?;
     register::<DaemonStatus, _, _>(module, |_, call| async move { Ok(status(&call).await) })?;
     register::<DaemonSubscribe, _, _>(module, |_, call| async move {
         call.after_answer(Then::Subscribe);
@@ -31,7 +36,9 @@ pub(super) fn register_methods(module: &mut RpcModule<Arc<Hub>>) -> Result<(), R
         call.after_answer(Then::Unsubscribe);
         Ok(Empty {})
     })?;
-    register::<DaemonShutdown, _, _>(module, |params, call| async move { shut_down(params.mode, &call).await })?;
+    register::<DaemonShutdown, _, _>(module, |params, call| async move {
+        shut_down(params.mode, &call).await
+    })?;
     register::<ModelList, _, _>(module, |_, call| async move {
         let own;
         let caller = call.caller()?;
@@ -42,7 +49,9 @@ pub(super) fn register_methods(module: &mut RpcModule<Arc<Hub>>) -> Result<(), R
                 &own.0
             }
         };
-        Ok(ModelListResult { models: call.hub.services().catalog.models(variables) })
+        Ok(ModelListResult {
+            models: call.hub.services().catalog.models(variables),
+        })
     })
 }
 
@@ -72,9 +81,22 @@ fn initialize(params: InitializeParams, call: &Call) -> Result<InitializeResult,
             .with("clientVersion", params.client.version)
             .with("command", "crystal-ctl stop"));
     };
-    let name = params.client.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS).collect();
-    let client = ClientRef { connection: call.connection.id.clone(), name, role: params.role };
-    call.connection.introduce(Peer { client, environment: params.environment.map(Arc::new) });
+    let name = params
+        .client
+        .name
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(NAME_CHARS)
+        .collect();
+    let client = ClientRef {
+        connection: call.connection.id.clone(),
+        name,
+        role: params.role,
+    };
+    call.connection.introduce(Peer {
+        client,
+        environment: params.environment.map(Arc::new),
+    });
     let (_, started_at) = call.hub.started();
     Ok(InitializeResult {
         protocol,
@@ -91,7 +113,11 @@ fn initialize(params: InitializeParams, call: &Call) -> Result<InitializeResult,
         capabilities: Capabilities {
             stdio: true,
             websocket: false,
-            sandbox: SandboxCapability { kind: "none".to_owned(), landlock_abi: None, net: false },
+            sandbox: SandboxCapability {
+                kind: "none".to_owned(),
+                landlock_abi: None,
+                net: false,
+            },
         },
     })
 }
@@ -121,8 +147,13 @@ async fn status(call: &Call) -> DaemonStatusResult {
 /// Resident memory, where the platform tells.
 async fn resident_bytes() -> u64 {
     const PAGE_BYTES: u64 = 4096;
-    let Ok(statm) = tokio::fs::read_to_string("/proc/self/statm").await else { return 0 };
-    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    let Ok(statm) = tokio::fs::read_to_string("/proc/self/statm").await else {
+        return 0;
+    };
+    let pages = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * PAGE_BYTES
 }
 
@@ -148,4 +179,3 @@ async fn shut_down(mode: ShutdownMode, call: &Call) -> Result<Empty, RpcError> {
     call.after_answer(Then::ShutDown(mode));
     Ok(Empty {})
 }
-

@@ -54,8 +54,15 @@ impl Table {
         for method in NOT_YET {
             register_not_yet(&mut module, method.name)?;
         }
-        let access = METHODS.iter().chain(NOT_YET).map(|method| (method.name, method.access)).collect();
-        Ok(Self { methods: module.into(), access })
+        let access = METHODS
+            .iter()
+            .chain(NOT_YET)
+            .map(|method| (method.name, method.access))
+            .collect();
+        Ok(Self {
+            methods: module.into(),
+            access,
+        })
     }
 
     /// The methods by name.
@@ -70,7 +77,10 @@ impl Table {
 }
 
 /// Registers a method by its type: parameters in, result out, sizes checked.
-fn register<M, Handler, Answer>(module: &mut RpcModule<Arc<Hub>>, handler: Handler) -> Result<(), RegisterMethodError>
+fn register<M, Handler, Answer>(
+    module: &mut RpcModule<Arc<Hub>>,
+    handler: Handler,
+) -> Result<(), RegisterMethodError>
 where
     M: Method,
     Handler: Fn(M::Params, Call) -> Answer + Clone + Send + Sync + 'static,
@@ -97,8 +107,12 @@ where
     let params = parse_params::<M>(params)?;
     let call = Call::new(hub, extensions)?;
     let result = handler(params, call).await?;
-    let json = serde_json::value::to_raw_value(&result)
-        .map_err(|error| RpcError::new(ErrorKind::InternalError, format!("The result could not be written: {error}.")))?;
+    let json = serde_json::value::to_raw_value(&result).map_err(|error| {
+        RpcError::new(
+            ErrorKind::InternalError,
+            format!("The result could not be written: {error}."),
+        )
+    })?;
     if json.get().len() + ENVELOPE_BYTES > MESSAGE_BYTES {
         let message = format!(
             "The result has {} bytes, more than the {MESSAGE_BYTES} of a message; ask for a smaller part.",
@@ -112,11 +126,18 @@ where
 fn payload(result: Result<Box<RawValue>, RpcError>) -> ResponsePayload<'static, Box<RawValue>> {
     match result {
         Ok(json) => ResponsePayload::success(json),
-        Err(error) => ResponsePayload::error(ErrorObjectOwned::owned(error.code, error.message, error.data)),
+        Err(error) => ResponsePayload::error(ErrorObjectOwned::owned(
+            error.code,
+            error.message,
+            error.data,
+        )),
     }
 }
 
-fn register_not_yet(module: &mut RpcModule<Arc<Hub>>, name: &'static str) -> Result<(), RegisterMethodError> {
+fn register_not_yet(
+    module: &mut RpcModule<Arc<Hub>>,
+    name: &'static str,
+) -> Result<(), RegisterMethodError> {
     module.register_async_method(name, move |_, _, _| async move {
         let message = format!("{name} is not in this version yet; a later one will have it.");
         payload(Err(RpcError::refused("notYet", message)))
@@ -145,5 +166,9 @@ fn parse_params<M: Method>(params: &Params<'static>) -> Result<M::Params, RpcErr
 
 /// Parameters came on one line: "at line 1 column 7" tells nobody anything.
 fn strip_position(message: &str) -> String {
-    message.split(" at line ").next().unwrap_or(message).to_owned()
+    message
+        .split(" at line ")
+        .next()
+        .unwrap_or(message)
+        .to_owned()
 }

@@ -8,10 +8,11 @@ use crystal_protocol::{
     item::Item,
     limits::{MESSAGE_BYTES, PAGE_ITEMS, SNAPSHOT_ITEMS},
     rpc::{
-        Empty, SessionAttach, SessionAttachParams, SessionAttachResult, SessionClose, SessionConfigure, SessionCreate,
-        SessionCreateResult, SessionDelete, SessionDetach, SessionGet, SessionItem, SessionItemParams,
-        SessionItemResult, SessionItems, SessionItemsResult, SessionList, SessionParams, SessionResult, TodoList,
-        TodoListResult, UsageGet, UsageGetResult,
+        Empty, SessionAttach, SessionAttachParams, SessionAttachResult, SessionClose,
+        SessionConfigure, SessionCreate, SessionCreateResult, SessionDelete, SessionDetach,
+        SessionGet, SessionItem, SessionItemParams, SessionItemResult, SessionItems,
+        SessionItemsResult, SessionList, SessionParams, SessionResult, TodoList, TodoListResult,
+        UsageGet, UsageGetResult,
     },
 };
 use jsonrpsee::core::{RegisterMethodError, server::RpcModule};
@@ -28,14 +29,18 @@ use crate::{
 /// Bytes of a field's piece when the client names no number.
 const PIECE_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn register_methods(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMethodError> {
+pub(super) fn register_methods(
+    module: &mut RpcModule<Arc<Hub>>,
+) -> Result<(), RegisterMethodError> {
     register::<SessionCreate, _, _>(module, |params, call| async move {
         let (session, notes) = call.hub.create(params, &call.caller()?).await?;
         Ok(SessionCreateResult { session, notes })
     })?;
     register::<SessionList, _, _>(module, |params, call| async move { call.hub.list(&params) })?;
     register::<SessionGet, _, _>(module, |params, call| async move {
-        Ok(SessionResult { session: call.hub.info(&params.session)? })
+        Ok(SessionResult {
+            session: call.hub.info(&params.session)?,
+        })
     })?;
     register::<SessionAttach, _, _>(module, |params, call| attach(params, call))?;
     register::<SessionDetach, _, _>(module, |params, call| async move { detach(&params, &call) })?;
@@ -45,35 +50,57 @@ pub(super) fn register_methods(module: &mut RpcModule<Arc<Hub>>) -> Result<(), R
             limit => bounded(limit, SNAPSHOT_ITEMS),
         };
         let before = params.before;
-        let page =
-            call.hub.call(&params.session, |reply| Command::Items { before, limit, reply }).await?;
-        Ok(SessionItemsResult { items: page.items, has_more: page.has_more })
+        let page = call
+            .hub
+            .call(&params.session, |reply| Command::Items {
+                before,
+                limit,
+                reply,
+            })
+            .await?;
+        Ok(SessionItemsResult {
+            items: page.items,
+            has_more: page.has_more,
+        })
     })?;
     register::<SessionItem, _, _>(module, |params, call| async move {
         let id = params.id.clone();
-        let item = call.hub.call(&params.session, |reply| Command::Item { id, reply }).await?;
+        let item = call
+            .hub
+            .call(&params.session, |reply| Command::Item { id, reply })
+            .await?;
         piece_of(item, &params)
     })?;
     register::<SessionConfigure, _, _>(module, |params, call| async move {
         let caller = call.caller()?;
         let session = params.session.clone();
-        let configure = call.hub.call(&session, |reply| Command::Configure(Box::new(params), caller, reply));
+        let configure = call.hub.call(&session, |reply| {
+            Command::Configure(Box::new(params), caller, reply)
+        });
         let (session, notes) = configure.await?;
         Ok(SessionCreateResult { session, notes })
     })?;
     register::<SessionClose, _, _>(module, |params, call| close(params, call, Ending::Close))?;
     register::<SessionDelete, _, _>(module, |params, call| close(params, call, Ending::Delete))?;
     register::<TodoList, _, _>(module, |params, call| async move {
-        Ok(TodoListResult { todos: call.hub.call(&params.session, Command::Todos).await? })
+        Ok(TodoListResult {
+            todos: call.hub.call(&params.session, Command::Todos).await?,
+        })
     })?;
     register::<UsageGet, _, _>(module, |params, call| async move {
-        Ok(UsageGetResult { usage: call.hub.call(&params.session, Command::Usage).await? })
+        Ok(UsageGetResult {
+            usage: call.hub.call(&params.session, Command::Usage).await?,
+        })
     })
 }
 
 /// A number of items that a client asked for, within bounds.
 fn bounded(wanted: Option<u64>, default: usize) -> usize {
-    wanted.map_or(default, |wanted| usize::try_from(wanted).unwrap_or(usize::MAX)).min(PAGE_ITEMS)
+    wanted
+        .map_or(default, |wanted| {
+            usize::try_from(wanted).unwrap_or(usize::MAX)
+        })
+        .min(PAGE_ITEMS)
 }
 
 async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttachResult, RpcError> {
@@ -85,7 +112,13 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
     call.connection.note_attached(session.clone());
     let wake = call.connection.wake.clone();
     let attach = call.hub.call(&session, |reply| {
-        Command::Attach(Attach { client, after: params.after, items, wake, reply })
+        Command::Attach(Attach {
+            client,
+            after: params.after,
+            items,
+            wake,
+            reply,
+        })
     });
     let mut attached = match attach.await {
         Ok(attached) => attached,
@@ -104,13 +137,27 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
         generation: Connection::next_generation(),
     };
     call.after_answer(Then::Follow(session, following));
-    Ok(SessionAttachResult { session: attached.info, seq: attached.seq, snapshot: attached.snapshot })
+    Ok(SessionAttachResult {
+        session: attached.info,
+        seq: attached.seq,
+        snapshot: attached.snapshot,
+    })
 }
 
-async fn add_older_items(attached: &mut Attached, wanted: usize, call: &Call) -> Result<(), RpcError> {
+async fn add_older_items(
+    attached: &mut Attached,
+    wanted: usize,
+    call: &Call,
+) -> Result<(), RpcError> {
     let session = attached.info.id.clone();
     let page = async |before: Option<ItemId>, limit: usize| -> Result<ItemPage, RpcError> {
-        call.hub.call(&session, |reply| Command::Items { before, limit, reply }).await
+        call.hub
+            .call(&session, |reply| Command::Items {
+                before,
+                limit,
+                reply,
+            })
+            .await
     };
     paging::with_older_items(attached, wanted, page).await
 }
@@ -136,7 +183,13 @@ async fn close(params: SessionParams, call: Call, ending: Ending) -> Result<Empt
         Ending::Close | Ending::Suspend => "closed",
     };
     let reason = reason.to_owned();
-    call.hub.call(&session, |reply| Command::Close { reason, ending, reply }).await?;
+    call.hub
+        .call(&session, |reply| Command::Close {
+            reason,
+            ending,
+            reply,
+        })
+        .await?;
     Ok(Empty {})
 }
 
@@ -150,12 +203,17 @@ fn piece_of(item: Item, params: &SessionItemParams) -> Result<SessionItemResult,
                 "The item is too large for one message; read its fields in pieces with field, offset and limit.",
             ));
         }
-        return Ok(SessionItemResult::Item { item: Box::new(item) });
+        return Ok(SessionItemResult::Item {
+            item: Box::new(item),
+        });
     };
     let text = item.field(field).ok_or_else(|| {
         RpcError::not_found("field", format!("The item {} has no such field.", item.id))
     })?;
-    let limit = params.limit.unwrap_or(PIECE_BYTES).clamp(4, MESSAGE_BYTES as u64 / 4);
+    let limit = params
+        .limit
+        .unwrap_or(PIECE_BYTES)
+        .clamp(4, MESSAGE_BYTES as u64 / 4);
     let start = boundary(text, params.offset.unwrap_or_default());
     let end = boundary(text, (start as u64).saturating_add(limit));
     let data = text.get(start..end).unwrap_or_default().to_owned();

@@ -6,10 +6,11 @@ use crystal_protocol::{
     error::RpcError,
     ids::SessionId,
     rpc::{
-        ApprovalList, ApprovalListResult, ApprovalRespond, Empty, InquiryListParams, QuestionDismiss, QuestionList,
-        QuestionListResult, QuestionRespond, QueueEdit, QueueList, QueueRemove, QueueResult, QueueSend,
-        SessionApproval, SessionQuestion, ToolCallMethod, ToolCallParams, ToolCallResult, ToolList, ToolListResult,
-        TurnInterrupt, TurnInterruptResult, TurnSubmit, TurnWait, TurnWaitParams,
+        ApprovalList, ApprovalListResult, ApprovalRespond, Empty, InquiryListParams,
+        QuestionDismiss, QuestionList, QuestionListResult, QuestionRespond, QueueEdit, QueueList,
+        QueueRemove, QueueResult, QueueSend, SessionApproval, SessionQuestion, ToolCallMethod,
+        ToolCallParams, ToolCallResult, ToolList, ToolListResult, TurnInterrupt,
+        TurnInterruptResult, TurnSubmit, TurnWait, TurnWaitParams,
     },
     turn::TurnCompleted,
 };
@@ -22,12 +23,16 @@ use crate::{
     hub::Hub,
 };
 
-pub(super) fn register_methods(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMethodError> {
+pub(super) fn register_methods(
+    module: &mut RpcModule<Arc<Hub>>,
+) -> Result<(), RegisterMethodError> {
     register_turns(module)?;
     register_queue(module)?;
     register_inquiries(module)?;
     register::<ToolList, _, _>(module, |params, call| async move {
-        Ok(ToolListResult { tools: call.hub.call(&params.session, Command::Tools).await? })
+        Ok(ToolListResult {
+            tools: call.hub.call(&params.session, Command::Tools).await?,
+        })
     })?;
     register::<ToolCallMethod, _, _>(module, call_tool)
 }
@@ -36,33 +41,50 @@ fn register_turns(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMethod
     register::<TurnSubmit, _, _>(module, |params, call| async move {
         let caller = call.caller()?;
         let session = params.session.clone();
-        call.hub.call(&session, |reply| Command::Submit(params, caller, reply)).await
+        call.hub
+            .call(&session, |reply| Command::Submit(params, caller, reply))
+            .await
     })?;
     register::<TurnInterrupt, _, _>(module, |params, call| async move {
         let then_send_queue = params.then_send_queue == Some(true);
-        let interrupt = call.hub.call(&params.session, |reply| Command::Interrupt { then_send_queue, reply });
-        Ok(TurnInterruptResult { interrupted: interrupt.await? })
+        let interrupt = call.hub.call(&params.session, |reply| Command::Interrupt {
+            then_send_queue,
+            reply,
+        });
+        Ok(TurnInterruptResult {
+            interrupted: interrupt.await?,
+        })
     })?;
     register::<TurnWait, _, _>(module, wait)
 }
 
 fn register_queue(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMethodError> {
     register::<QueueList, _, _>(module, |params, call| async move {
-        Ok(QueueResult { queue: call.hub.call(&params.session, Command::QueueList).await? })
+        Ok(QueueResult {
+            queue: call.hub.call(&params.session, Command::QueueList).await?,
+        })
     })?;
     register::<QueueSend, _, _>(module, |params, call| async move {
         let caller = call.caller()?;
-        let send = call.hub.call(&params.session, |reply| Command::QueueSend(params.id, caller, reply));
+        let send = call.hub.call(&params.session, |reply| {
+            Command::QueueSend(params.id, caller, reply)
+        });
         Ok(QueueResult { queue: send.await? })
     })?;
     register::<QueueEdit, _, _>(module, |params, call| async move {
         let session = params.session.clone();
-        let edit = call.hub.call(&session, |reply| Command::QueueEdit(params, reply));
+        let edit = call
+            .hub
+            .call(&session, |reply| Command::QueueEdit(params, reply));
         Ok(QueueResult { queue: edit.await? })
     })?;
     register::<QueueRemove, _, _>(module, |params, call| async move {
-        let remove = call.hub.call(&params.session, |reply| Command::QueueRemove(params.id, reply));
-        Ok(QueueResult { queue: remove.await? })
+        let remove = call.hub.call(&params.session, |reply| {
+            Command::QueueRemove(params.id, reply)
+        });
+        Ok(QueueResult {
+            queue: remove.await?,
+        })
     })
 }
 
@@ -71,21 +93,29 @@ fn register_inquiries(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMe
         let mut approvals = Vec::new();
         for session in sessions(&params, &call)? {
             let open = call.hub.call(&session, Command::Approvals).await?;
-            approvals.extend(open.into_iter().map(|approval| SessionApproval { session: session.clone(), approval }));
+            approvals.extend(open.into_iter().map(|approval| SessionApproval {
+                session: session.clone(),
+                approval,
+            }));
         }
         Ok(ApprovalListResult { approvals })
     })?;
     register::<ApprovalRespond, _, _>(module, |params, call| async move {
         let caller = call.caller()?;
         let session = params.session.clone();
-        call.hub.call(&session, |reply| Command::Respond(params, caller, reply)).await?;
+        call.hub
+            .call(&session, |reply| Command::Respond(params, caller, reply))
+            .await?;
         Ok(Empty {})
     })?;
     register::<QuestionList, _, _>(module, |params, call| async move {
         let mut questions = Vec::new();
         for session in sessions(&params, &call)? {
             let open = call.hub.call(&session, Command::Questions).await?;
-            questions.extend(open.into_iter().map(|question| SessionQuestion { session: session.clone(), question }));
+            questions.extend(open.into_iter().map(|question| SessionQuestion {
+                session: session.clone(),
+                question,
+            }));
         }
         Ok(QuestionListResult { questions })
     })?;
@@ -100,7 +130,10 @@ fn register_inquiries(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMe
 /// No tool asks questions yet, so none can be open.
 fn unknown_question(call: &Call, session: &SessionId, id: &str) -> RpcError {
     match call.hub.resolve(session) {
-        Ok(_) => RpcError::not_found("question", format!("There is no question {id} in this session.")),
+        Ok(_) => RpcError::not_found(
+            "question",
+            format!("There is no question {id} in this session."),
+        ),
         Err(error) => error,
     }
 }
@@ -118,9 +151,15 @@ async fn wait(params: TurnWaitParams, call: Call) -> Result<TurnCompleted, RpcEr
         (None, None) => WaitTarget::Current,
         (Some(turn), None) => WaitTarget::Turn(turn),
         (None, Some(queued)) => WaitTarget::Queued(queued),
-        (Some(_), Some(_)) => return Err(RpcError::invalid_params("turn, queued: name one of them, not both.")),
+        (Some(_), Some(_)) => {
+            return Err(RpcError::invalid_params(
+                "turn, queued: name one of them, not both.",
+            ));
+        }
     };
-    call.hub.call(&params.session, |reply| Command::Wait { target, reply }).await
+    call.hub
+        .call(&params.session, |reply| Command::Wait { target, reply })
+        .await
 }
 
 async fn call_tool(params: ToolCallParams, call: Call) -> Result<ToolCallResult, RpcError> {
@@ -129,5 +168,12 @@ async fn call_tool(params: ToolCallParams, call: Call) -> Result<ToolCallResult,
     // A caller that goes away drops this future, and with it the guard.
     let _guard = cancel.clone().drop_guard();
     let session = params.session.clone();
-    call.hub.call(&session, |reply| Command::CallTool { params, caller, cancel, reply }).await
+    call.hub
+        .call(&session, |reply| Command::CallTool {
+            params,
+            caller,
+            cancel,
+            reply,
+        })
+        .await
 }

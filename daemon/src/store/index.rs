@@ -234,8 +234,14 @@ impl SessionIndex {
 
     /// Moves a session to where its last change puts it.
     pub fn touch(&mut self, id: &SessionId, updated_at: Timestamp) {
-        let moved = self.sessions.get(id).filter(|entry| entry.updated_at != updated_at);
-        if let Some(moved) = moved.map(|entry| IndexEntry { updated_at, ..(**entry).clone() }) {
+        let moved = self
+            .sessions
+            .get(id)
+            .filter(|entry| entry.updated_at != updated_at);
+        if let Some(moved) = moved.map(|entry| IndexEntry {
+            updated_at,
+            ..(**entry).clone()
+        }) {
             self.put(moved);
         }
     }

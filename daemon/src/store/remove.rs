@@ -13,12 +13,18 @@ use crate::home::HomePaths;
 /// # Errors
 /// [`StoreError::Write`]; files that are gone already are no error.
 pub async fn remove(paths: &HomePaths, id: &SessionId) -> Result<(), StoreError> {
-    let files = [paths.session_head(id), paths.session_log(id), paths.open_turns().join(id.as_str())];
+    let files = [
+        paths.session_head(id),
+        paths.session_log(id),
+        paths.open_turns().join(id.as_str()),
+    ];
     let stopped = StoreError::stopped(&files[1]);
     spawn_blocking(move || {
         for file in files {
             match fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::write(&file, error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::write(&file, error));
+                }
                 _ => {}
             }
         }

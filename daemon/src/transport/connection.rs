@@ -49,10 +49,17 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let id = shared.hub.connected();
-    let lines = LineReader::new(reader, MESSAGE_BYTES_BEFORE_INITIALIZE).with_budget(shared.budget.clone());
+    let lines =
+        LineReader::new(reader, MESSAGE_BYTES_BEFORE_INITIALIZE).with_budget(shared.budget.clone());
     let connection = Arc::new(Connection::new(id.clone(), lines.bound()));
     let (outbox, answers) = Outbox::new();
-    let writer = Writer::new(writer, shared.hub.clone(), connection.clone(), answers, shared.shutdown.clone());
+    let writer = Writer::new(
+        writer,
+        shared.hub.clone(),
+        connection.clone(),
+        answers,
+        shared.shutdown.clone(),
+    );
     let mut writing = tokio::spawn(writer.run());
     let reading = read(&shared, &connection, lines, outbox);
     tokio::select! {
@@ -140,5 +147,8 @@ async fn read<R: AsyncRead + Unpin>(
 
 fn panicked() -> Reply {
     tracing::error!("a call panicked");
-    Reply { line: None, then: Vec::new() }
+    Reply {
+        line: None,
+        then: Vec::new(),
+    }
 }

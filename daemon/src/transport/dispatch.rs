@@ -42,7 +42,9 @@ struct Message<'a> {
 }
 
 /// An `id` of null is an id; an absent one makes a notification.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn present<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -57,38 +59,62 @@ pub(super) async fn serve(table: Arc<Table>, connection: Arc<Connection>, line: 
         return serve_batch(&table, &connection, text, &after).await;
     }
     let answer = serve_one(&table, &connection, text, &after).await;
-    Reply { line: answer.map(|json| line_of(json.as_bytes())), then: after.take() }
+    Reply {
+        line: answer.map(|json| line_of(json.as_bytes())),
+        then: after.take(),
+    }
 }
 
 /// The answer to a line over the bound: with the request's id where the beginning of the line shows one.
 pub(super) fn too_long(head: &[u8], bound: usize) -> Reply {
     let message = format!("The message is longer than {bound} bytes; send it in smaller parts.");
-    refusal(salvage_id(head), &RpcError::new(ErrorKind::TooLarge, message))
+    refusal(
+        salvage_id(head),
+        &RpcError::new(ErrorKind::TooLarge, message),
+    )
 }
 
-async fn serve_batch(table: &Table, connection: &Arc<Connection>, text: &str, after: &After) -> Reply {
+async fn serve_batch(
+    table: &Table,
+    connection: &Arc<Connection>,
+    text: &str,
+    after: &After,
+) -> Reply {
     let messages: Vec<&RawValue> = match serde_json::from_str(text) {
         Ok(messages) => messages,
         Err(error) => return refusal(Id::Null, &parse_error(&error.to_string())),
     };
     if messages.is_empty() {
-        let error = RpcError::new(ErrorKind::InvalidRequest, "The batch is empty; put at least one request into it.");
+        let error = RpcError::new(
+            ErrorKind::InvalidRequest,
+            "The batch is empty; put at least one request into it.",
+        );
         return refusal(Id::Null, &error);
     }
     let mut answers = Vec::with_capacity(messages.len());
     let mut bytes = 0;
     // All are begun in order before any is waited for; how many run at once is the size of the batch, which the bound on a
     // message bounds.
-    let calls = messages.iter().map(|message| serve_one(table, connection, message.get(), after));
-    for mut answer in futures_util::future::join_all(calls).await.into_iter().flatten() {
+    let calls = messages
+        .iter()
+        .map(|message| serve_one(table, connection, message.get(), after));
+    for mut answer in futures_util::future::join_all(calls)
+        .await
+        .into_iter()
+        .flatten()
+    {
         if bytes + answer.len() > MESSAGE_BYTES {
             answer = over_batch(&answer);
         }
         bytes += answer.len() + 1;
         answers.push(answer);
     }
-    let line = (!answers.is_empty()).then(|| line_of(format!("[{}]", answers.join(",")).as_bytes()));
-    Reply { line, then: after.take() }
+    let line =
+        (!answers.is_empty()).then(|| line_of(format!("[{}]", answers.join(",")).as_bytes()));
+    Reply {
+        line,
+        then: after.take(),
+    }
 }
 
 /// An answer that the batch has no room for.
@@ -98,12 +124,21 @@ fn over_batch(answer: &str) -> String {
         #[serde(borrow)]
         id: Id<'a>,
     }
-    let id = serde_json::from_str::<WithId<'_>>(answer).map_or(Id::Null, |answer| answer.id.into_owned());
-    let error = RpcError::new(ErrorKind::TooLarge, "The batch's answers are too large together; send this request by itself.");
+    let id = serde_json::from_str::<WithId<'_>>(answer)
+        .map_or(Id::Null, |answer| answer.id.into_owned());
+    let error = RpcError::new(
+        ErrorKind::TooLarge,
+        "The batch's answers are too large together; send this request by itself.",
+    );
     error_json(id, &error)
 }
 
-async fn serve_one(table: &Table, connection: &Arc<Connection>, text: &str, after: &After) -> Option<String> {
+async fn serve_one(
+    table: &Table,
+    connection: &Arc<Connection>,
+    text: &str,
+    after: &After,
+) -> Option<String> {
     let (id, method, params) = match read(text) {
         Ok(read) => read,
         Err((id, error)) => return Some(error_json(id, &error)),
@@ -130,7 +165,12 @@ fn read(text: &str) -> Result<Read, (Id<'static>, RpcError)> {
         None => None,
         Some(raw) => {
             let id = serde_json::from_str::<Id<'_>>(raw.get()).map(Id::into_owned);
-            Some(id.map_err(|_| (Id::Null, invalid("its id must be a string or a non-negative whole number")))?)
+            Some(id.map_err(|_| {
+                (
+                    Id::Null,
+                    invalid("its id must be a string or a non-negative whole number"),
+                )
+            })?)
         }
     };
     let refuse = |what: &str| (id.clone().unwrap_or(Id::Null), invalid(what));
@@ -145,7 +185,11 @@ fn read(text: &str) -> Result<Read, (Id<'static>, RpcError)> {
 }
 
 /// Whether the connection may call the method now.
-fn admit<'a>(table: &'a Table, connection: &Connection, method: &str) -> Result<&'a MethodCallback, RpcError> {
+fn admit<'a>(
+    table: &'a Table,
+    connection: &Connection,
+    method: &str,
+) -> Result<&'a MethodCallback, RpcError> {
     let phase = connection.phase();
     let peer = match &phase {
         Phase::Ready(peer) => Some(peer),
@@ -153,11 +197,13 @@ fn admit<'a>(table: &'a Table, connection: &Connection, method: &str) -> Result<
         Phase::New => return Err(not_initialized()),
     };
     let unknown = || {
-        let message = format!("There is no method {method}; see the method table in the protocol's README.");
+        let message =
+            format!("There is no method {method}; see the method table in the protocol's README.");
         RpcError::new(ErrorKind::MethodNotFound, message)
     };
     let access = table.access(method).ok_or_else(unknown)?;
-    if access == Access::Controllers && peer.is_some_and(|peer| peer.client.role == Role::Observer) {
+    if access == Access::Controllers && peer.is_some_and(|peer| peer.client.role == Role::Observer)
+    {
         let message = format!("An observer may not call {method}; connect as a controller.");
         return Err(RpcError::refused("observer", message));
     }
@@ -181,7 +227,10 @@ async fn run(
         }
         MethodCallback::Sync(method) => method(id, params, MESSAGE_BYTES, extensions),
         MethodCallback::Subscription(_) | MethodCallback::Unsubscription(_) => {
-            let error = RpcError::new(ErrorKind::InternalError, "The protocol has no jsonrpsee subscriptions.");
+            let error = RpcError::new(
+                ErrorKind::InternalError,
+                "The protocol has no jsonrpsee subscriptions.",
+            );
             return error_json(id, &error);
         }
     };
@@ -189,20 +238,30 @@ async fn run(
 }
 
 fn refusal(id: Id<'_>, error: &RpcError) -> Reply {
-    Reply { line: Some(line_of(error_json(id, error).as_bytes())), then: Vec::new() }
+    Reply {
+        line: Some(line_of(error_json(id, error).as_bytes())),
+        then: Vec::new(),
+    }
 }
 
 fn error_json(id: Id<'_>, error: &RpcError) -> String {
     let object = ErrorObjectOwned::owned(error.code, error.message.clone(), error.data.clone());
-    Box::<str>::from(jsonrpsee::core::server::MethodResponse::error(id, object).into_json()).into_string()
+    Box::<str>::from(jsonrpsee::core::server::MethodResponse::error(id, object).into_json())
+        .into_string()
 }
 
 fn parse_error(why: &str) -> RpcError {
-    RpcError::new(ErrorKind::ParseError, format!("The line is no JSON message: {why}."))
+    RpcError::new(
+        ErrorKind::ParseError,
+        format!("The line is no JSON message: {why}."),
+    )
 }
 
 fn invalid(why: &str) -> RpcError {
-    RpcError::new(ErrorKind::InvalidRequest, format!("The message is no JSON-RPC 2.0 request: {why}."))
+    RpcError::new(
+        ErrorKind::InvalidRequest,
+        format!("The message is no JSON-RPC 2.0 request: {why}."),
+    )
 }
 
 /// The id of a request of which only the beginning, or an ill-formed whole, is there: the value of the first `"id"` key at the
@@ -215,7 +274,9 @@ fn salvage_id(text: &[u8]) -> Id<'static> {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let Some(end) = string_end(text, place) else { return Id::Null };
+                let Some(end) = string_end(text, place) else {
+                    return Id::Null;
+                };
                 let is_key = depth == 1 && text.get(place..=end) == Some(b"\"id\"");
                 place = end;
                 if is_key && let Some(id) = text.get(end + 1..).and_then(id_value) {
@@ -243,12 +304,19 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 
 /// A whole scalar after a colon, with something behind it that shows that it is whole.
 fn id_value(rest: &[u8]) -> Option<Id<'static>> {
-    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let rest = rest
+        .trim_ascii_start()
+        .strip_prefix(b":")?
+        .trim_ascii_start();
     let end = match rest.first()? {
         b'"' => string_end(rest, 0)? + 1,
-        _ => rest.iter().position(|byte| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace())?,
+        _ => rest
+            .iter()
+            .position(|byte| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace())?,
     };
-    serde_json::from_slice::<Id<'_>>(rest.get(..end)?).ok().map(Id::into_owned)
+    serde_json::from_slice::<Id<'_>>(rest.get(..end)?)
+        .ok()
+        .map(Id::into_owned)
 }
 
 #[cfg(test)]
@@ -259,8 +327,14 @@ mod tests {
 
     #[test]
     fn an_id_is_salvaged_from_the_beginning_of_a_line() {
-        assert_eq!(salvage_id(br#"{"jsonrpc":"2.0","id":7,"params":{"#), Id::Number(7));
-        assert_eq!(salvage_id(br#"{"params":{"id":1},"id" : "a\"b","x":"#), Id::Str("a\"b".into()));
+        assert_eq!(
+            salvage_id(br#"{"jsonrpc":"2.0","id":7,"params":{"#),
+            Id::Number(7)
+        );
+        assert_eq!(
+            salvage_id(br#"{"params":{"id":1},"id" : "a\"b","x":"#),
+            Id::Str("a\"b".into())
+        );
         assert_eq!(salvage_id(br#"{"params":{"id":1},"x":"#), Id::Null);
         assert_eq!(salvage_id(br#"{"x":"id","y":1"#), Id::Null);
         assert_eq!(salvage_id(br#"{"id":12"#), Id::Null);
@@ -268,7 +342,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_message_decides_its_error() {
-        let code = |text: &str| read(text).map(|_| 0).unwrap_or_else(|(_, error)| error.code);
+        let code = |text: &str| {
+            read(text)
+                .map(|_| 0)
+                .unwrap_or_else(|(_, error)| error.code)
+        };
         assert_eq!(code("nonsense"), -32700);
         assert_eq!(code("{"), -32700);
         assert_eq!(code("1"), -32600);
@@ -281,8 +359,18 @@ mod tests {
 
     #[test]
     fn an_id_of_null_is_an_id() {
-        assert!(read(r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#).unwrap().0.is_some());
-        assert!(read(r#"{"jsonrpc":"2.0","method":"x"}"#).unwrap().0.is_none());
+        assert!(
+            read(r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#)
+                .unwrap()
+                .0
+                .is_some()
+        );
+        assert!(
+            read(r#"{"jsonrpc":"2.0","method":"x"}"#)
+                .unwrap()
+                .0
+                .is_none()
+        );
     }
 
     proptest! {

@@ -33,16 +33,32 @@ impl Outbox {
     /// A way in, and the end that the writer has.
     pub(super) fn new() -> (Self, mpsc::Receiver<Answer>) {
         let (answers, queue) = mpsc::channel(ANSWERS);
-        (Self { answers, room: Arc::new(Semaphore::new(ANSWER_KIB)) }, queue)
+        (
+            Self {
+                answers,
+                room: Arc::new(Semaphore::new(ANSWER_KIB)),
+            },
+            queue,
+        )
     }
 
     /// Puts an answer in line, waiting for room. False when the writer is gone.
     pub(super) async fn send(&self, line: Option<Bytes>, then: Vec<Then>) -> bool {
-        let kib = line.as_ref().map_or(0, |line| line.len() / 1024).min(ANSWER_KIB);
+        let kib = line
+            .as_ref()
+            .map_or(0, |line| line.len() / 1024)
+            .min(ANSWER_KIB);
         let room = match u32::try_from(kib) {
             Ok(0) | Err(_) => None,
             Ok(kib) => self.room.clone().acquire_many_owned(kib).await.ok(),
         };
-        self.answers.send(Answer { line, then, _room: room }).await.is_ok()
+        self.answers
+            .send(Answer {
+                line,
+                then,
+                _room: room,
+            })
+            .await
+            .is_ok()
     }
 }

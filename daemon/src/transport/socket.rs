@@ -36,7 +36,11 @@ impl LocalSocket {
     /// Those of the file system; a file in the socket's place that is no socket is left alone.
     pub fn bind(home: &Home) -> io::Result<Self> {
         let listener = bind(home)?;
-        Ok(Self { listener, home: home.clone(), identity: identity(home) })
+        Ok(Self {
+            listener,
+            home: home.clone(),
+            identity: identity(home),
+        })
     }
 
     /// Serves connections until told to end.
@@ -61,7 +65,9 @@ impl LocalSocket {
     pub async fn retire(&self, shared: &Shared, tasks: &TaskTracker) -> bool {
         self.unlink();
         // A client that had found the name before it went is in the backlog within this time.
-        let late = tokio::time::timeout(std::time::Duration::from_millis(20), self.listener.accept()).await;
+        let late =
+            tokio::time::timeout(std::time::Duration::from_millis(20), self.listener.accept())
+                .await;
         match late {
             Ok(Ok(stream)) => {
                 serve_one(stream, shared, tasks);
@@ -98,7 +104,11 @@ fn serve_one(stream: Stream, shared: &Shared, tasks: &TaskTracker) {
         return;
     }
     let stream = Arc::new(stream);
-    tasks.spawn(connection::serve(shared.clone(), Half(stream.clone()), Half(stream)));
+    tasks.spawn(connection::serve(
+        shared.clone(),
+        Half(stream.clone()),
+        Half(stream),
+    ));
 }
 
 #[cfg(unix)]
@@ -134,7 +144,11 @@ fn bind(home: &Home) -> io::Result<Listener> {
         Err(error) => return Err(error),
     }
     let name = path.as_path().to_fs_name::<GenericFilePath>()?;
-    ListenerOptions::new().name(name).mode(0o600).reclaim_name(false).create_tokio()
+    ListenerOptions::new()
+        .name(name)
+        .mode(0o600)
+        .reclaim_name(false)
+        .create_tokio()
 }
 
 /// Makes a directory 0700, and refuses one that somebody else owns.
@@ -145,7 +159,10 @@ fn own_directory(directory: &std::path::Path) -> io::Result<()> {
     crate::stdx::atomic_file::private_directory(directory)?;
     let metadata = std::fs::metadata(directory)?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        let message = format!("{} belongs to another user; remove it or choose another home", directory.display());
+        let message = format!(
+            "{} belongs to another user; remove it or choose another home",
+            directory.display()
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
@@ -158,14 +175,19 @@ fn own_directory(directory: &std::path::Path) -> io::Result<()> {
 fn bind(home: &Home) -> io::Result<Listener> {
     use interprocess::{
         local_socket::{GenericNamespaced, ToNsName as _},
-        os::windows::{local_socket::ListenerOptionsExt as _, security_descriptor::SecurityDescriptor},
+        os::windows::{
+            local_socket::ListenerOptionsExt as _, security_descriptor::SecurityDescriptor,
+        },
     };
 
     // Full access for the owner, nobody else: an SDDL text.
     let descriptor = SecurityDescriptor::deserialize(widestring::u16cstr!("D:P(A;;GA;;;OW)"))?;
     let pipe = home.pipe_name();
     let name = pipe.as_str().to_ns_name::<GenericNamespaced>()?;
-    ListenerOptions::new().name(name).security_descriptor(descriptor).create_tokio()
+    ListenerOptions::new()
+        .name(name)
+        .security_descriptor(descriptor)
+        .create_tokio()
 }
 
 #[cfg(unix)]
@@ -185,13 +207,21 @@ fn identity(_: &Home) -> Option<(u64, u64)> {
 struct Half(Arc<Stream>);
 
 impl AsyncRead for Half {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut &*self.0).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Half {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut &*self.0).poll_write(cx, bytes)
     }
 

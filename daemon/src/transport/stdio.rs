@@ -3,7 +3,10 @@
 use std::io;
 
 use crystal_protocol::{
-    client::{ClientError, connect::{ConnectOptions, connect_local, connect_or_start}},
+    client::{
+        ClientError,
+        connect::{ConnectOptions, connect_local, connect_or_start},
+    },
     home::Home,
 };
 use tokio::io::{AsyncWriteExt, copy};
@@ -16,7 +19,11 @@ use super::connection::{self, Shared};
 /// When the daemon cannot be reached or started, or a stream breaks.
 pub async fn join(home: &Home) -> Result<(), ClientError> {
     // A connection of our own keeps the daemon from going away before the client's is there.
-    let probe = connect_or_start(home, &ConnectOptions::controller("crystald --stdio", env!("CARGO_PKG_VERSION"))).await?;
+    let probe = connect_or_start(
+        home,
+        &ConnectOptions::controller("crystald --stdio", env!("CARGO_PKG_VERSION")),
+    )
+    .await?;
     let stream = connect_local(home).await?;
     probe.client.close().await;
     Ok(carry(stream).await?)

@@ -1,11 +1,6 @@
 //! The writing half of a connection: answers in order, then the events of the sessions it follows, from their cursors.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::Poll,
-};
+use std::{io, pin::Pin, sync::Arc, task::Poll};
 
 use bytes::{Bytes, BytesMut};
 use crystal_protocol::{
@@ -137,7 +132,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                     self.connection.following().remove(&session);
                 }
                 Then::Subscribe => {
-                    self.daemon_events.get_or_insert_with(|| self.hub.subscribe());
+                    self.daemon_events
+                        .get_or_insert_with(|| self.hub.subscribe());
                 }
                 Then::Unsubscribe => self.daemon_events = None,
                 Then::ShutDown(mode) => {
@@ -153,7 +149,11 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     /// Gathers events of the followed sessions; true when there were any.
     fn gather_events(&mut self, buffer: &mut BytesMut) -> bool {
-        let merge = if self.behind { Merge::Adjacent } else { Merge::Never };
+        let merge = if self.behind {
+            Merge::Adjacent
+        } else {
+            Merge::Never
+        };
         let mut fallen = Vec::new();
         let mut ended = Vec::new();
         let before = buffer.len();
@@ -169,7 +169,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                     }
                     Read::UpToDate if follow.events.is_finished() => ended.push(session.clone()),
                     Read::UpToDate => {}
-                    Read::FellOut => fallen.push((session.clone(), follow.generation, follow.items)),
+                    Read::FellOut => {
+                        fallen.push((session.clone(), follow.generation, follow.items))
+                    }
                 }
             }
             for session in ended {
@@ -183,12 +185,18 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             }
         }
         for (session, generation, items) in fallen {
-            let answer = self.hub.call(&session, |reply| Command::Snapshot { items, reply });
+            let answer = self
+                .hub
+                .call(&session, |reply| Command::Snapshot { items, reply });
             self.resyncs.push(Box::pin(async move {
                 let attached = answer.await.inspect_err(|error| {
                     tracing::warn!(%session, %error, "a client that fell behind gets no snapshot");
                 });
-                Fresh { session, generation, attached: attached.ok() }
+                Fresh {
+                    session,
+                    generation,
+                    attached: attached.ok(),
+                }
             }));
         }
         buffer.len() > before
@@ -196,7 +204,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     fn start_afresh(&mut self, fresh: Fresh, buffer: &mut BytesMut) {
         let mut following = self.connection.following();
-        let Some(follow) = following.get_mut(&fresh.session).filter(|follow| follow.generation == fresh.generation)
+        let Some(follow) = following
+            .get_mut(&fresh.session)
+            .filter(|follow| follow.generation == fresh.generation)
         else {
             return;
         };
@@ -212,10 +222,15 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         let params = Resync {
             session: fresh.session,
             seq: attached.seq,
-            reason: "The client was too far behind: the events it missed are no longer kept.".to_owned(),
+            reason: "The client was too far behind: the events it missed are no longer kept."
+                .to_owned(),
             snapshot,
         };
-        match serde_json::to_vec(&Notification { jsonrpc: "2.0", method: SESSION_RESYNC, params: &params }) {
+        match serde_json::to_vec(&Notification {
+            jsonrpc: "2.0",
+            method: SESSION_RESYNC,
+            params: &params,
+        }) {
             Ok(json) => buffer.extend_from_slice(&line_of(&json)),
             Err(error) => tracing::error!(%error, "a snapshot could not be serialised"),
         }
@@ -224,7 +239,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
 async fn next_event(events: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
     loop {
-        let Some(receiver) = events else { return std::future::pending().await };
+        let Some(receiver) = events else {
+            return std::future::pending().await;
+        };
         match receiver.recv().await {
             Ok(event) => return event,
             // It lists again when it sees the next one.
