@@ -4,6 +4,7 @@
 //! attempt: retries belong to the turn loop, which discards the partial items of a failed attempt. Dropping the stream
 //! cancels the request and closes its connection.
 
+pub mod demo;
 pub mod event;
 pub mod request;
 
@@ -32,6 +33,24 @@ pub struct Adapter {
     /// Binds it to an endpoint.
     pub open: fn(&Endpoint) -> Result<Arc<dyn Provider>, ProviderError>,
 }
-pub fn open(_e: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
-    Err(ProviderError::new(ProviderErrorKind::Auth, "x"))
+
+/// The wires of this build.
+pub const ADAPTERS: &[Adapter] = &[Adapter {
+    protocol: "demo",
+    open: demo::open,
+}];
+
+/// Binds the adapter of an endpoint's wire.
+///
+/// # Errors
+/// When this build does not speak it, or the endpoint is not usable.
+pub fn open(endpoint: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
+    let adapter = ADAPTERS.iter().find(|adapter| adapter.protocol == endpoint.protocol).ok_or_else(|| {
+        let message = format!(
+            "This version does not speak the protocol {} of the provider {}; choose another provider.",
+            endpoint.protocol, endpoint.provider
+        );
+        ProviderError::new(ProviderErrorKind::BadRequest, message)
+    })?;
+    (adapter.open)(endpoint)
 }

@@ -13,7 +13,6 @@ pub mod credentials;
 pub mod diff;
 pub mod edit;
 pub mod effects;
-pub mod environment;
 pub mod fence;
 pub mod glob;
 pub mod grep;
