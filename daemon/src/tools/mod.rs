@@ -7,8 +7,10 @@
 //!
 //! A tool that fails returns a [`ToolOutput`] that says so in plain English for the model; it never ends a turn.
 
+pub mod bash;
 pub mod call;
 pub mod effects;
+pub mod environment;
 pub mod output;
 
 use std::sync::Arc;
