@@ -40,7 +40,26 @@ impl Catalog {
         _m: &str,
         _e: &BTreeMap<String, String>,
     ) -> Result<(Endpoint, Model), ConfigError> {
-        Err(ConfigError("x".into()))
+        Ok((
+            Endpoint {
+                protocol: "demo".into(),
+                provider: "demo".into(),
+                base_uri: String::new(),
+                api_key: None,
+                headers: vec![],
+                organization: None,
+                project: None,
+                token_limit_field: None,
+            },
+            Model {
+                provider: "demo".into(),
+                name: _m.into(),
+                context_window: 200000,
+                max_tokens: None,
+                image_input: true,
+                thinking: vec![],
+            },
+        ))
     }
     pub fn image_input(&self, _p: &str, _m: &str) -> bool {
         false

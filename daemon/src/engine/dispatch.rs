@@ -301,6 +301,7 @@ impl Run<'_> {
         };
         let started = ask(&self.host.to_session, |reply| FromTurn::CallStarted {
             item: self.call.item.clone(),
+            title: effects.title.clone(),
             approval: approval.clone(),
             reply,
         });

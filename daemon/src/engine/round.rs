@@ -134,10 +134,11 @@ impl Actor {
             } => self.judge(item, *effects, standing, reply).await,
             FromTurn::CallStarted {
                 item,
+                title,
                 approval,
                 reply,
             } => {
-                self.start_call(&item, approval).await;
+                self.start_call(&item, title, approval).await;
                 done(reply, ());
             }
             FromTurn::CallOutput {
@@ -364,7 +365,7 @@ impl Actor {
         usage
     }
 
-    async fn start_call(&mut self, id: &ItemId, approval: CallApproval) {
+    async fn start_call(&mut self, id: &ItemId, title: String, approval: CallApproval) {
         let Some(open) = self.open.get_mut(id) else {
             return;
         };
@@ -372,13 +373,12 @@ impl Actor {
         self.journal
             .record(vec![Record::CallStarted { item: id.clone() }])
             .await;
-        let mut title = None;
         self.restart_call(id, |call| {
             call.status = ToolCallStatus::Running;
+            call.title.clone_from(&title);
             call.approval = Some(approval);
-            title = Some(call.title.clone());
         });
-        self.refresh_call_activity(title);
+        self.refresh_call_activity(Some(title));
     }
 
     /// Shows an open call's new status: the item is started again, and what had streamed follows.

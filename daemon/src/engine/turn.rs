@@ -76,6 +76,8 @@ pub(super) enum FromTurn {
     CallStarted {
         /// The call's item.
         item: ItemId,
+        /// A short line for people: what it is about.
+        title: String,
         /// How it was judged.
         approval: CallApproval,
         /// When it is on record.

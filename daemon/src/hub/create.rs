@@ -19,7 +19,6 @@ use crate::{
         command::{Caller, Command},
         settings::{directory_of, not_trusted},
     },
-    limits::RESERVED_AHEAD,
     store::{
         error::StoreError,
         head::Head,
@@ -194,20 +193,12 @@ impl Hub {
             Record::OptionsChanged {
                 options: Box::new(options),
             },
-            Record::Reserved {
-                seq: 1 + RESERVED_AHEAD,
-                id: 1 + RESERVED_AHEAD,
-            },
         ];
         let placed = log.append(&records, Durability::Synced).await?;
-        // The reserved numbers are unused, so this life begins at 1; only a crash goes on at the mark.
-        let live = head.clone();
         for (record, place) in records.iter().zip(&placed) {
             head.apply(record, place.offset, place.end);
         }
         save_head(&self.services.paths, head.clone(), Numbering::Reserved).await?;
-        head.next_seq = live.next_seq;
-        head.next_id = live.next_id;
         Ok((head, log))
     }
 }

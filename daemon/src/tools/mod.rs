@@ -7,12 +7,14 @@
 //!
 //! A tool that fails returns a [`ToolOutput`] that says so in plain English for the model; it never ends a turn.
 
+pub mod bash;
 pub mod call;
 pub mod change;
 pub mod credentials;
 pub mod diff;
 pub mod edit;
 pub mod effects;
+pub mod environment;
 pub mod fence;
 pub mod glob;
 pub mod grep;

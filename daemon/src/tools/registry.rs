@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{
-    BuiltIn, Effects, Tool, ToolContext, ToolList, ToolOutput, edit::Edit, glob::Glob, grep::Grep,
-    list::List, read::Read, write::Write,
+    BuiltIn, Effects, Tool, ToolContext, ToolList, ToolOutput, bash::Bash, edit::Edit, glob::Glob,
+    grep::Grep, list::List, read::Read, write::Write,
 };
 
 /// Every built-in tool, in catalog order.
@@ -25,6 +25,7 @@ pub const BUILT_INS: &[Registration] = &[
     Registration::of::<Grep>(),
     Registration::of::<Edit>(),
     Registration::of::<Write>(),
+    Registration::of::<Bash>(),
 ];
 
 /// A tool in the list.
