@@ -134,7 +134,7 @@ fn children_inherit_no_descriptors_of_the_daemon() {
         // In a file, so that what the command names lies within the workspace.
         workspace.write(
             "list.sh",
-            "for fd in /proc/$$/fd/*; do readlink $fd; done\n",
+            "for fd in /proc/$$/fd/*; do readlink $fd; done; true\n",
         );
         let (mut client, session) = full(&daemon, &workspace).await;
         let output = client

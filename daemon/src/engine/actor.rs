@@ -338,7 +338,7 @@ impl Actor {
         let new_to_list = changed
             || shown.info.as_ref().map(|info| &info.clients) != Some(&self.view.info.clients);
         self.handle.publish(published);
-        if new_to_list {
+        if new_to_list && shown.info.is_some() {
             self.registry.session_changed(&self.view.info);
         }
     }

@@ -14,6 +14,7 @@ use crystal_protocol::{
     rpc::{ApprovalRespondParams, Asking, WhenUnattended},
     session::{ClientRef, Role},
     time::Timestamp,
+    turn::ActivityKind,
 };
 use tokio::sync::oneshot;
 
@@ -137,6 +138,7 @@ impl Actor {
             call.status = ToolCallStatus::AwaitingApproval;
             call.title.clone_from(&effects.title);
         });
+        self.set_activity(ActivityKind::AwaitingApproval, Some(approval.title.clone()));
         self.emit(Event::ApprovalRequested {
             approval: Box::new(approval),
         });
@@ -148,7 +150,6 @@ impl Actor {
                 asker: Some((effects, reply)),
             },
         );
-        self.refresh_call_activity(None);
         let options = &self.journal.head().options;
         let unattended = options.when_unattended == WhenUnattended::Deny && !self.is_attended();
         if options.asking == Asking::Deny || unattended {

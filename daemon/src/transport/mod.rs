@@ -5,6 +5,7 @@
 
 pub mod connection;
 mod dispatch;
+mod half;
 mod outbox;
 mod peer;
 pub mod socket;

@@ -1,11 +1,6 @@
 //! The local socket: a Unix socket of one's own in a directory of one's own, or an owner-only named pipe.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{io, sync::Arc};
 
 use crystal_protocol::home::Home;
 use interprocess::local_socket::{
@@ -13,11 +8,11 @@ use interprocess::local_socket::{
     tokio::{Listener, Stream},
     traits::{StreamCommon as _, tokio::Listener as _},
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::TaskTracker;
 
 use super::{
     connection::{self, Shared},
+    half::Half,
     peer::is_same_user,
 };
 
@@ -106,8 +101,8 @@ fn serve_one(stream: Stream, shared: &Shared, tasks: &TaskTracker) {
     let stream = Arc::new(stream);
     tasks.spawn(connection::serve(
         shared.clone(),
-        Half(stream.clone()),
-        Half(stream),
+        Half::of(&stream),
+        Half::of(&stream),
     ));
 }
 
@@ -201,35 +196,4 @@ fn identity(home: &Home) -> Option<(u64, u64)> {
 #[cfg(not(unix))]
 fn identity(_: &Home) -> Option<(u64, u64)> {
     None
-}
-
-/// One direction of a stream that both halves share: the stream itself reads and writes through a shared reference.
-struct Half(Arc<Stream>);
-
-impl AsyncRead for Half {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut &*self.0).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Half {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut &*self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &*self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &*self.0).poll_shutdown(cx)
-    }
 }

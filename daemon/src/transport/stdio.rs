@@ -1,6 +1,6 @@
 //! stdio: the same lines on stdin and stdout. Either joined to the shared daemon, or with a daemon of one's own.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use crystal_protocol::{
     client::{
@@ -9,9 +9,13 @@ use crystal_protocol::{
     },
     home::Home,
 };
+use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncWriteExt, copy};
 
-use super::connection::{self, Shared};
+use super::{
+    connection::{self, Shared},
+    half::Half,
+};
 
 /// Carries lines between stdio and the home's daemon, starting it when it is absent; ends when either side does.
 ///
@@ -29,8 +33,10 @@ pub async fn join(home: &Home) -> Result<(), ClientError> {
     Ok(carry(stream).await?)
 }
 
-async fn carry(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite) -> io::Result<()> {
-    let (mut from_daemon, mut to_daemon) = tokio::io::split(stream);
+async fn carry(stream: Stream) -> io::Result<()> {
+    let stream = Arc::new(stream);
+    let (mut from_daemon, mut to_daemon) = (Half::of(&stream), Half::of(&stream));
+    drop(stream);
     let mut stdin = tokio::io::stdin();
     let mut stdout = tokio::io::stdout();
     let up = async {

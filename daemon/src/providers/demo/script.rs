@@ -95,17 +95,14 @@ fn tool(word: &str, rest: &str) -> Option<(String, Value)> {
         "search" => call("search", json!({"query": rest})),
         "write" => {
             let (path, content) = rest.split_once(": ")?;
-            call(
-                "write",
-                json!({"path": path.trim(), "content": format!("{}\n", unescape(content))}),
-            )
+            call("write", json!({"path": path.trim(), "content": content}))
         }
         "edit" => {
             let (path, change) = rest.split_once(": ")?;
             let (old, new) = change.split_once(" => ")?;
             call(
                 "edit",
-                json!({"path": path.trim(), "old_string": unescape(old), "new_string": unescape(new)}),
+                json!({"path": path.trim(), "old_string": old, "new_string": new}),
             )
         }
         "run" => call("bash", json!({"command": rest})),
@@ -158,27 +155,6 @@ fn failure(kind: &str) -> Option<Failure> {
     })
 }
 
-/// `\n` and `\t` stand for a newline and a tab, `\\` for a backslash: a command is one line.
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let escape = (c == '\\').then(|| chars.peek()).flatten();
-        let plain = match escape {
-            Some('n') => '\n',
-            Some('t') => '\t',
-            Some('\\') => '\\',
-            _ => {
-                out.push(c);
-                continue;
-            }
-        };
-        chars.next();
-        out.push(plain);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,13 +171,13 @@ mod tests {
         assert_eq!(one("stream 12"), Line::Stream(12));
         let Line::Call {
             name, arguments, ..
-        } = one("write a b.txt: one\\ntwo")
+        } = one("write a b.txt: one\\two")
         else {
             panic!()
         };
         assert_eq!(
             (name.as_str(), arguments),
-            ("write", json!({"path": "a b.txt", "content": "one\ntwo\n"}))
+            ("write", json!({"path": "a b.txt", "content": "one\\two"}))
         );
         let Line::Call {
             name, arguments, ..
@@ -227,10 +203,5 @@ mod tests {
         assert_eq!(one("tool glob {"), Line::Say("tool glob {".to_owned()));
         assert_eq!(one("fail rateLimit"), Line::Fail(Failure::RateLimit));
         assert_eq!(one("fail always"), Line::Say("fail always".to_owned()));
-    }
-
-    #[test]
-    fn backslashes_that_escape_nothing_stay() {
-        assert_eq!(unescape("a\\d\\\\n\\n"), "a\\d\\n\n");
     }
 }
