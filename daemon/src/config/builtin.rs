@@ -78,19 +78,41 @@ const fn model(
     image_input: bool,
     thinking: &'static [Thinking],
 ) -> BuiltInModel {
-    BuiltInModel { name, context_window, max_tokens: Some(max_tokens), image_input, thinking }
+    BuiltInModel {
+        name,
+        context_window,
+        max_tokens: Some(max_tokens),
+        image_input,
+        thinking,
+    }
 }
 
 const fn demo(name: &'static str, image_input: bool) -> BuiltInModel {
-    BuiltInModel { name, context_window: 200_000, max_tokens: None, image_input, thinking: &[] }
+    BuiltInModel {
+        name,
+        context_window: 200_000,
+        max_tokens: None,
+        image_input,
+        thinking: &[],
+    }
 }
 
 const ALWAYS: &[Thinking] = &[Thinking::Default];
 const SWITCHED: &[Thinking] = &[Thinking::Off, Thinking::Default];
-const GRADED: &[Thinking] =
-    &[Thinking::Default, Thinking::Minimal, Thinking::Low, Thinking::Medium, Thinking::High];
-const GRADED_OR_OFF: &[Thinking] =
-    &[Thinking::Off, Thinking::Default, Thinking::Low, Thinking::Medium, Thinking::High];
+const GRADED: &[Thinking] = &[
+    Thinking::Default,
+    Thinking::Minimal,
+    Thinking::Low,
+    Thinking::Medium,
+    Thinking::High,
+];
+const GRADED_OR_OFF: &[Thinking] = &[
+    Thinking::Off,
+    Thinking::Default,
+    Thinking::Low,
+    Thinking::Medium,
+    Thinking::High,
+];
 
 /// In the order in which they are considered when nothing is chosen; the first model is a provider's default.
 pub(super) const BUILT_INS: &[BuiltIn] = &[
@@ -130,10 +152,18 @@ pub(super) const BUILT_INS: &[BuiltIn] = &[
         ],
     },
     // Its models are whatever is installed on the machine.
-    BuiltIn { name: "ollama", protocol: Protocol::Ollama, models: &[] },
+    BuiltIn {
+        name: "ollama",
+        protocol: Protocol::Ollama,
+        models: &[],
+    },
     BuiltIn {
         name: "demo",
         protocol: Protocol::Demo,
-        models: &[demo("demo", true), demo("demo:fast", true), demo("demo:text", false)],
+        models: &[
+            demo("demo", true),
+            demo("demo:fast", true),
+            demo("demo:text", false),
+        ],
     },
 ];

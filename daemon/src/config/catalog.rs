@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use crystal_protocol::{
@@ -12,17 +12,15 @@ use crystal_protocol::{
 
 use super::{
     Config, ConfigError, Endpoint, Model, Secret,
-    builtin::{BUILT_INS, BuiltIn, Protocol, SPOKEN},
+    access::{Access, Provider, Reader, UNKNOWN_CONTEXT_WINDOW, listed, unknown_model},
+    builtin::{BUILT_INS, Protocol},
     credentials::{self, KeySource},
-    overlay::{self, ModelWire, ProviderWire},
+    overlay,
 };
 use crate::home::HomePaths;
 
 #[cfg(test)]
 mod tests;
-
-/// Context window of a model of which nothing is known, in tokens.
-const UNKNOWN_CONTEXT_WINDOW: u64 = 128_000;
 
 /// The provider that needs nothing.
 const DEMO: &str = "demo";
@@ -33,27 +31,6 @@ pub struct Catalog {
     credentials: PathBuf,
     /// Providers that had a key in `credentials.json` at start.
     stored_keys: BTreeSet<String>,
-}
-
-struct Provider {
-    name: String,
-    /// At least one. A model belongs to the first that lists it.
-    access: Vec<Access>,
-}
-
-/// One way to a provider.
-#[derive(Clone)]
-struct Access {
-    protocol: Protocol,
-    base_uri: Option<String>,
-    key: Option<KeySource>,
-    key_variable: Option<String>,
-    requires_key: Option<bool>,
-    organization: Option<String>,
-    project: Option<String>,
-    token_limit_field: Option<String>,
-    headers: BTreeMap<String, String>,
-    models: Vec<Model>,
 }
 
 impl Catalog {
@@ -68,8 +45,14 @@ impl Catalog {
         let mut providers: Vec<Provider> = BUILT_INS.iter().map(Provider::built_in).collect();
         for (name, objects) in overlays {
             let base = providers.iter().position(|provider| provider.name == name);
-            let before = base.and_then(|at| providers.get(at)).and_then(|provider| provider.access.first());
-            let reader = Reader { file: &file, home: paths.root(), provider: &name };
+            let before = base
+                .and_then(|at| providers.get(at))
+                .and_then(|provider| provider.access.first());
+            let reader = Reader {
+                file: &file,
+                home: paths.root(),
+                provider: &name,
+            };
             let access = reader.accesses(before, objects)?;
             let provider = Provider { name, access };
             match base.and_then(|at| providers.get_mut(at)) {
@@ -79,7 +62,14 @@ impl Catalog {
         }
         let credentials = paths.credentials();
         let stored_keys = credentials::stored(&credentials)?.into_keys().collect();
-        Ok((Self { providers, credentials, stored_keys }, notes))
+        Ok((
+            Self {
+                providers,
+                credentials,
+                stored_keys,
+            },
+            notes,
+        ))
     }
 
     /// The provider and model of a new session: what was asked for, else what is configured, else the first provider
@@ -108,13 +98,24 @@ impl Catalog {
         };
         // A configured model belongs to the configured provider, and to no other that does not list it.
         let configured = config.model.as_deref().filter(|model| {
-            config.provider.as_deref().map_or_else(|| chosen.lists(model), |name| name == chosen.name)
+            config
+                .provider
+                .as_deref()
+                .map_or_else(|| chosen.lists(model), |name| name == chosen.name)
         });
         let model = match model.or(configured) {
             Some(model) => model.to_owned(),
             None => {
-                let first = chosen.access.iter().flat_map(|access| &access.models).next();
-                first.map(|model| model.name.clone()).ok_or_else(|| ConfigError::NoModelNamed { provider: chosen.name.clone() })?
+                let first = chosen
+                    .access
+                    .iter()
+                    .flat_map(|access| &access.models)
+                    .next();
+                first
+                    .map(|model| model.name.clone())
+                    .ok_or_else(|| ConfigError::NoModelNamed {
+                        provider: chosen.name.clone(),
+                    })?
             }
         };
         chosen.access(&model)?.spoken(&chosen.name)?;
@@ -134,32 +135,46 @@ impl Catalog {
         let provider = self.provider(provider)?;
         let access = provider.access(model)?;
         access.spoken(&provider.name)?;
-        let api_key = if access.protocol == Protocol::Demo { None } else { self.key(provider, access, env).await? };
+        let api_key = if access.protocol == Protocol::Demo {
+            None
+        } else {
+            self.key(provider, access, env).await?
+        };
         let endpoint = Endpoint {
             protocol: access.protocol.name().to_owned(),
             provider: provider.name.clone(),
-            base_uri: access.base_uri.as_deref().unwrap_or(access.protocol.base_uri()).to_owned(),
+            base_uri: access
+                .base_uri
+                .as_deref()
+                .unwrap_or(access.protocol.base_uri())
+                .to_owned(),
             api_key,
             headers: access.headers.clone().into_iter().collect(),
             organization: access.organization.clone(),
             project: access.project.clone(),
             token_limit_field: access.token_limit_field.clone(),
         };
-        let model = access.model(model).cloned().unwrap_or_else(|| unknown_model(&provider.name, model));
+        let model = access
+            .model(model)
+            .cloned()
+            .unwrap_or_else(|| unknown_model(&provider.name, model));
         Ok((endpoint, model))
     }
 
     /// Whether a model takes images; one that is not known does not.
     pub fn image_input(&self, provider: &str, model: &str) -> bool {
-        self.find(provider, model).is_some_and(|model| model.image_input)
+        self.find(provider, model)
+            .is_some_and(|model| model.image_input)
     }
 
     /// The size of a model's context window, in tokens; 128,000 for one that is not known.
     pub fn context_window(&self, provider: &str, model: &str) -> u64 {
-        self.find(provider, model).map_or(UNKNOWN_CONTEXT_WINDOW, |model| model.context_window)
+        self.find(provider, model)
+            .map_or(UNKNOWN_CONTEXT_WINDOW, |model| model.context_window)
     }
 
-    /// All models, and whether the keys they need were found: in `env`, or in the files as they were at start.
+    /// All models, and whether the keys they need were found: in `env`, in `providers.json` (a key file that it names is
+    /// taken to be there), or in `credentials.json` as it was at start.
     pub fn models(&self, env: &BTreeMap<String, String>) -> Vec<ModelInfo> {
         let mut infos = Vec::new();
         for provider in &self.providers {
@@ -183,7 +198,10 @@ impl Catalog {
         let mut names = BTreeSet::new();
         for provider in &self.providers {
             for access in &provider.access {
-                names.extend(credentials::variables(&provider.name, access.key_variable.as_deref()));
+                names.extend(credentials::variables(
+                    &provider.name,
+                    access.key_variable.as_deref(),
+                ));
                 if let Some(KeySource::Variable(name)) = &access.key {
                     names.insert(name.clone());
                 }
@@ -203,12 +221,23 @@ impl Catalog {
     /// The provider when none is named: of those that list the wanted model, else of all, the first that is ready.
     fn unnamed(&self, wanted: Option<&str>, env: &BTreeMap<String, String>) -> Option<&Provider> {
         let with_key = |provider: &Provider| {
-            let mut spoken = provider.access.iter().filter(|access| access.protocol.is_spoken());
-            spoken.any(|access| access.protocol != Protocol::Demo && self.has_key(provider, access, env))
+            let mut spoken = provider
+                .access
+                .iter()
+                .filter(|access| access.protocol.is_spoken());
+            spoken.any(|access| {
+                access.protocol != Protocol::Demo && self.has_key(provider, access, env)
+            })
         };
         if let Some(model) = wanted {
-            let listing = || self.providers.iter().filter(|provider| provider.lists(model));
-            let found = listing().find(|provider| with_key(provider)).or_else(|| listing().next());
+            let listing = || {
+                self.providers
+                    .iter()
+                    .filter(|provider| provider.lists(model))
+            };
+            let found = listing()
+                .find(|provider| with_key(provider))
+                .or_else(|| listing().next());
             if found.is_some() {
                 return found;
             }
@@ -217,11 +246,20 @@ impl Catalog {
     }
 
     fn find(&self, provider: &str, model: &str) -> Option<&Model> {
-        self.provider(provider).ok()?.access(model).ok()?.model(model)
+        self.provider(provider)
+            .ok()?
+            .access(model)
+            .ok()?
+            .model(model)
     }
 
     /// Whether a key is there, as far as can be said without reading a file.
-    fn has_key(&self, provider: &Provider, access: &Access, env: &BTreeMap<String, String>) -> bool {
+    fn has_key(
+        &self,
+        provider: &Provider,
+        access: &Access,
+        env: &BTreeMap<String, String>,
+    ) -> bool {
         let variables = credentials::variables(&provider.name, access.key_variable.as_deref());
         let in_catalog = match &access.key {
             Some(KeySource::Variable(name)) => credentials::variable(env, name).is_some(),
@@ -229,7 +267,9 @@ impl Catalog {
             None => false,
         };
         in_catalog
-            || variables.iter().any(|name| credentials::variable(env, name).is_some())
+            || variables
+                .iter()
+                .any(|name| credentials::variable(env, name).is_some())
             || self.stored_keys.contains(&provider.name)
     }
 
@@ -240,7 +280,10 @@ impl Catalog {
         env: &BTreeMap<String, String>,
     ) -> Result<Option<Secret>, ConfigError> {
         let variables = credentials::variables(&provider.name, access.key_variable.as_deref());
-        if let Some(key) = variables.iter().find_map(|name| credentials::variable(env, name)) {
+        if let Some(key) = variables
+            .iter()
+            .find_map(|name| credentials::variable(env, name))
+        {
             return Ok(Some(key));
         }
         if let Some(source) = access.key.clone() {
@@ -259,162 +302,20 @@ impl Catalog {
             None if !access.requires_key() => Ok(None),
             None => Err(ConfigError::NoKey {
                 provider: provider.name.clone(),
-                variable: variables.into_iter().next().unwrap_or_else(|| credentials::ANY_PROVIDER.to_owned()),
+                variable: variables
+                    .into_iter()
+                    .next()
+                    .unwrap_or_else(|| credentials::ANY_PROVIDER.to_owned()),
             }),
         }
-    }
-}
-
-impl Provider {
-    fn built_in(built_in: &BuiltIn) -> Self {
-        let models = built_in.models.iter().map(|model| Model {
-            provider: built_in.name.to_owned(),
-            name: model.name.to_owned(),
-            context_window: model.context_window,
-            max_tokens: model.max_tokens,
-            image_input: model.image_input,
-            thinking: model.thinking.to_vec(),
-        });
-        let access = Access { models: models.collect(), ..Access::plain(built_in.protocol) };
-        Self { name: built_in.name.to_owned(), access: vec![access] }
-    }
-
-    fn lists(&self, model: &str) -> bool {
-        self.access.iter().any(|access| access.model(model).is_some())
-    }
-
-    /// The way to a model: the first that lists it, else the first that lists none at all.
-    fn access(&self, model: &str) -> Result<&Access, ConfigError> {
-        let listing = self.access.iter().find(|access| access.model(model).is_some());
-        let found = listing.or_else(|| self.access.iter().find(|access| access.models.is_empty()));
-        found.ok_or_else(|| ConfigError::UnknownModel {
-            provider: self.name.clone(),
-            name: model.to_owned(),
-            known: listed(self.access.iter().flat_map(|access| &access.models).map(|model| model.name.as_str())),
-        })
-    }
-}
-
-impl Access {
-    fn plain(protocol: Protocol) -> Self {
-        Self {
-            protocol,
-            base_uri: None,
-            key: None,
-            key_variable: None,
-            requires_key: None,
-            organization: None,
-            project: None,
-            token_limit_field: None,
-            headers: BTreeMap::new(),
-            models: Vec::new(),
-        }
-    }
-
-    fn model(&self, name: &str) -> Option<&Model> {
-        self.models.iter().find(|model| model.name == name)
-    }
-
-    fn requires_key(&self) -> bool {
-        self.requires_key.unwrap_or(self.protocol.wants_key())
-    }
-
-    fn spoken(&self, provider: &str) -> Result<(), ConfigError> {
-        if self.protocol.is_spoken() {
-            return Ok(());
-        }
-        let spoken = listed(SPOKEN.iter().map(|protocol| protocol.name()));
-        Err(ConfigError::NotSpoken { provider: provider.to_owned(), protocol: self.protocol.name(), spoken })
-    }
-}
-
-/// Makes catalog entries of what `providers.json` says of one provider.
-struct Reader<'a> {
-    file: &'a Path,
-    home: &'a Path,
-    provider: &'a str,
-}
-
-impl Reader<'_> {
-    fn accesses(&self, before: Option<&Access>, objects: Vec<ProviderWire>) -> Result<Vec<Access>, ConfigError> {
-        let mut before = before.cloned();
-        let mut accesses = Vec::new();
-        for object in objects {
-            accesses.push(self.access(before.as_ref(), object)?);
-            // The built-in models belong to the first object; the others list their own.
-            if let Some(before) = &mut before {
-                before.models.clear();
-            }
-        }
-        if accesses.is_empty() { Err(self.wrong("", "an object or an array of at least one")) } else { Ok(accesses) }
-    }
-
-    fn access(&self, before: Option<&Access>, wire: ProviderWire) -> Result<Access, ConfigError> {
-        let protocol = wire.protocol.or(before.map(|before| before.protocol));
-        let protocol = protocol
-            .ok_or_else(|| self.wrong(".protocol", "given: openai, responses, deepseek, anthropic, gemini, ollama or demo"))?;
-        let mut access = before.cloned().unwrap_or_else(|| Access::plain(protocol));
-        let built_in = std::mem::take(&mut access.models);
-        access.protocol = protocol;
-        if let Some(base) = wire.base_uri {
-            let base = base.trim().trim_end_matches('/');
-            if !(base.starts_with("http://") || base.starts_with("https://")) {
-                return Err(self.wrong(".baseUri", "an address that begins with http:// or https://"));
-            }
-            access.base_uri = Some(base.to_owned());
-        }
-        access.key = wire.api_key.map(|text| KeySource::parse(&text, self.home));
-        access.key_variable = wire.api_key_environment;
-        access.requires_key = wire.requires_api_key;
-        access.organization = wire.organization;
-        access.project = wire.project;
-        access.token_limit_field = wire.token_limit;
-        access.headers = wire.headers;
-        for (name, model) in wire.models.0 {
-            let known = built_in.iter().find(|model| model.name == name);
-            access.models.push(self.model(name, &model, known));
-        }
-        for model in built_in {
-            if access.model(&model.name).is_none() {
-                access.models.push(model);
-            }
-        }
-        Ok(access)
-    }
-
-    fn model(&self, name: String, wire: &ModelWire, known: Option<&Model>) -> Model {
-        let mut model = known.cloned().unwrap_or_else(|| unknown_model(self.provider, &name));
-        model.context_window = wire.context_window.unwrap_or(model.context_window);
-        model.max_tokens = wire.max_tokens.or(model.max_tokens);
-        model.image_input = wire.image_input.unwrap_or(model.image_input);
-        model.thinking = wire.gears().unwrap_or(model.thinking);
-        model
-    }
-
-    fn wrong(&self, key: &str, expected: &str) -> ConfigError {
-        let key = format!("{}{key}", self.provider);
-        ConfigError::WrongType { path: self.file.to_owned(), key, expected: expected.to_owned() }
-    }
-}
-
-fn unknown_model(provider: &str, name: &str) -> Model {
-    Model {
-        provider: provider.to_owned(),
-        name: name.to_owned(),
-        context_window: UNKNOWN_CONTEXT_WINDOW,
-        max_tokens: None,
-        image_input: false,
-        thinking: Vec::new(),
     }
 }
 
 fn demo_note() -> Note {
     let text = "No provider is configured and no API key was found, so the built-in demo answers: it is no language \
                 model, it only obeys simple commands. Set a provider in config.json or a key to use a real one.";
-    Note { level: NoteLevel::Info, text: text.to_owned() }
-}
-
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    Note {
+        level: NoteLevel::Info,
+        text: text.to_owned(),
+    }
 }

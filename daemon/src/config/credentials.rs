@@ -25,7 +25,10 @@ pub(super) enum KeySource {
 impl KeySource {
     /// What `apiKey` says; paths are relative to `home`.
     pub(super) fn parse(text: &str, home: &Path) -> Self {
-        let inner = text.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        let inner = text
+            .trim()
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'));
         if let Some(name) = inner.and_then(|inner| inner.strip_prefix("env:")) {
             return Self::Variable(name.trim().to_owned());
         }
@@ -36,13 +39,18 @@ impl KeySource {
     }
 
     /// The key, when it is there. Blocks for a file.
-    pub(super) fn read(&self, env: &BTreeMap<String, String>) -> Result<Option<Secret>, ConfigError> {
+    pub(super) fn read(
+        &self,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Option<Secret>, ConfigError> {
         match self {
             Self::Variable(name) => Ok(variable(env, name)),
             Self::Literal(secret) => Ok(secret_of(secret.expose())),
             Self::File(path) => {
-                let text = fs::read_to_string(path)
-                    .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+                let text = fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+                    path: path.clone(),
+                    source,
+                })?;
                 Ok(secret_of(&text))
             }
         }
@@ -51,10 +59,21 @@ impl KeySource {
 
 /// The variables that may hold a provider's key, in the order in which they are asked.
 pub(super) fn variables(provider: &str, named: Option<&str>) -> Vec<String> {
-    let own: String =
-        provider.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let own: String = provider
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
     let named = named.map(str::to_owned);
-    named.into_iter().chain([format!("{own}_API_KEY"), ANY_PROVIDER.to_owned()]).collect()
+    named
+        .into_iter()
+        .chain([format!("{own}_API_KEY"), ANY_PROVIDER.to_owned()])
+        .collect()
 }
 
 /// A key in the environment; an empty one is none.
@@ -70,7 +89,10 @@ fn secret_of(text: &str) -> Option<Secret> {
 /// The keys of `credentials.json` by provider; an absent file is none. Blocks.
 pub(super) fn stored(path: &Path) -> Result<BTreeMap<String, Secret>, ConfigError> {
     let keys: BTreeMap<String, String> = json_file::read(path)?.unwrap_or_default();
-    Ok(keys.into_iter().filter_map(|(provider, key)| Some((provider, secret_of(&key)?))).collect())
+    Ok(keys
+        .into_iter()
+        .filter_map(|(provider, key)| Some((provider, secret_of(&key)?)))
+        .collect())
 }
 
 #[cfg(test)]
@@ -80,14 +102,29 @@ mod tests {
     #[test]
     fn a_key_may_be_named_filed_or_written_out() {
         let home = Path::new("/h");
-        assert_eq!(KeySource::parse("{env:A_KEY}", home), KeySource::Variable("A_KEY".into()));
-        assert_eq!(KeySource::parse("{file:k/a}", home), KeySource::File("/h/k/a".into()));
-        assert_eq!(KeySource::parse("{file:/k}", home), KeySource::File("/k".into()));
-        assert_eq!(KeySource::parse("sk-1", home), KeySource::Literal(Secret::new("sk-1")));
+        assert_eq!(
+            KeySource::parse("{env:A_KEY}", home),
+            KeySource::Variable("A_KEY".into())
+        );
+        assert_eq!(
+            KeySource::parse("{file:k/a}", home),
+            KeySource::File("/h/k/a".into())
+        );
+        assert_eq!(
+            KeySource::parse("{file:/k}", home),
+            KeySource::File("/k".into())
+        );
+        assert_eq!(
+            KeySource::parse("sk-1", home),
+            KeySource::Literal(Secret::new("sk-1"))
+        );
     }
 
     #[test]
     fn the_providers_own_variable_is_its_name_in_capitals() {
-        assert_eq!(variables("my.host-2", Some("K")), ["K", "MY_HOST_2_API_KEY", "CRYSTAL_API_KEY"]);
+        assert_eq!(
+            variables("my.host-2", Some("K")),
+            ["K", "MY_HOST_2_API_KEY", "CRYSTAL_API_KEY"]
+        );
     }
 }

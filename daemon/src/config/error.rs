@@ -66,7 +66,9 @@ pub enum ConfigError {
         provider: String,
     },
     /// A wire that this build has no adapter for.
-    #[error("This build does not speak `{protocol}`, the protocol of provider `{provider}`; it speaks {spoken}.")]
+    #[error(
+        "This build does not speak `{protocol}`, the protocol of provider `{provider}`; it speaks {spoken}."
+    )]
     NotSpoken {
         /// The provider.
         provider: String,

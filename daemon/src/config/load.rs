@@ -72,7 +72,9 @@ struct Wire {
 }
 
 /// `null` is a value of its own here, unlike absence.
-fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
@@ -81,8 +83,11 @@ struct IdleExit(Option<Duration>);
 impl<'de> Deserialize<'de> for IdleExit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let refuse = || serde::de::Error::custom("a number of minutes, 0 or more, or null");
-        let minutes: Option<f64> = Deserialize::deserialize(deserializer).map_err(|_: D::Error| refuse())?;
-        let duration = minutes.map(|minutes| Duration::try_from_secs_f64(minutes * 60.0)).transpose();
+        let minutes: Option<f64> =
+            Deserialize::deserialize(deserializer).map_err(|_: D::Error| refuse())?;
+        let duration = minutes
+            .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0))
+            .transpose();
         duration.map(Self).map_err(|_| refuse())
     }
 }
@@ -108,7 +113,12 @@ impl Shape {
             Self::Switch => value.is_boolean() || value.is_null(),
             Self::Number => value.is_number() || value.is_null(),
             Self::Text => value.is_string() || value.is_null(),
-            Self::Texts => value.is_null() || value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            Self::Texts => {
+                value.is_null()
+                    || value
+                        .as_array()
+                        .is_some_and(|list| list.iter().all(Value::is_string))
+            }
             Self::Object => value.is_object() || value.is_null(),
         }
     }
@@ -172,7 +182,11 @@ impl Config {
         for (key, shape) in KEYS {
             if all.get(*key).is_some_and(|value| !shape.fits(value)) {
                 let expected = shape.in_words().to_owned();
-                return Err(ConfigError::WrongType { path: path.to_owned(), key: (*key).to_owned(), expected });
+                return Err(ConfigError::WrongType {
+                    path: path.to_owned(),
+                    key: (*key).to_owned(),
+                    expected,
+                });
             }
         }
         let wire: Wire = json_file::parse(path, text)?;
@@ -189,31 +203,47 @@ impl Config {
             thinking: wire.thinking_effort.unwrap_or(default.thinking),
             workspace_trust: wire.workspace_trust.unwrap_or(default.workspace_trust),
             bash_timeout: wire.bash_timeout_seconds.unwrap_or(default.bash_timeout),
-            background_bash_timeout: wire.background_bash_timeout_seconds.unwrap_or(default.background_bash_timeout),
+            background_bash_timeout: wire
+                .background_bash_timeout_seconds
+                .unwrap_or(default.background_bash_timeout),
             limits: wire.limits.unwrap_or(default.limits),
-            idle_exit: wire.idle_exit_minutes.map_or(default.idle_exit, |idle| idle.0),
+            idle_exit: wire
+                .idle_exit_minutes
+                .map_or(default.idle_exit, |idle| idle.0),
         };
         Ok((config, notes))
     }
 }
 
 /// A note for each key of `object` that is not known, with the nearest known one. `above` are the keys around it, with a dot.
-pub(super) fn unknown_keys(file: &str, above: &str, object: &Map<String, Value>, known: &[&str]) -> Vec<Note> {
+pub(super) fn unknown_keys(
+    file: &str,
+    above: &str,
+    object: &Map<String, Value>,
+    known: &[&str],
+) -> Vec<Note> {
     let unknown = object.keys().filter(|key| !known.contains(&key.as_str()));
     unknown
         .map(|key| {
-            let mut text = format!("{file}: the key `{above}{key}` is not known and has no effect.");
+            let mut text =
+                format!("{file}: the key `{above}{key}` is not known and has no effect.");
             if let Some(near) = nearest(key, known) {
                 text.push_str(&format!(" Did you mean `{above}{near}`?"));
             }
-            Note { level: NoteLevel::Warning, text }
+            Note {
+                level: NoteLevel::Warning,
+                text,
+            }
         })
         .collect()
 }
 
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase();
-    let near = known.iter().map(|known| (distance(&name, &known.to_lowercase()), *known)).min()?;
+    let near = known
+        .iter()
+        .map(|known| (distance(&name, &known.to_lowercase()), *known))
+        .min()?;
     // Further apart than half the name they share nothing that a typist would recognise.
     (near.0 <= (name.chars().count() / 2).max(1)).then_some(near.1)
 }
@@ -255,8 +285,14 @@ mod tests {
         )
         .unwrap();
         assert!(notes.is_empty(), "{notes:?}");
-        assert_eq!((config.provider.as_deref(), config.model.as_deref()), (Some("p"), Some("m")));
-        assert_eq!((config.approval, config.thinking), (ApprovalMode::Edit, Thinking::High));
+        assert_eq!(
+            (config.provider.as_deref(), config.model.as_deref()),
+            (Some("p"), Some("m"))
+        );
+        assert_eq!(
+            (config.approval, config.thinking),
+            (ApprovalMode::Edit, Thinking::High)
+        );
         assert!(!config.workspace_trust);
         assert_eq!(config.bash_timeout, TimeoutSetting::Unlimited);
         assert_eq!(config.background_bash_timeout, TimeoutSetting::Seconds(5));
@@ -266,15 +302,25 @@ mod tests {
 
     #[test]
     fn null_idle_exit_means_never_and_absence_the_default() {
-        assert_eq!(parse(r#"{"idleExitMinutes": null}"#).unwrap().0.idle_exit, None);
-        assert_eq!(parse("{}").unwrap().0.idle_exit, Some(Duration::from_secs(1800)));
+        assert_eq!(
+            parse(r#"{"idleExitMinutes": null}"#).unwrap().0.idle_exit,
+            None
+        );
+        assert_eq!(
+            parse("{}").unwrap().0.idle_exit,
+            Some(Duration::from_secs(1800))
+        );
     }
 
     #[test]
     fn unknown_keys_are_noted_with_the_nearest_known_one() {
-        let (_, notes) = parse(r#"{"workspacetrusts": true, "zzzz": 1, "limits": {"modelCall": 1}}"#).unwrap();
+        let (_, notes) =
+            parse(r#"{"workspacetrusts": true, "zzzz": 1, "limits": {"modelCall": 1}}"#).unwrap();
         let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
-        assert!(texts[0].contains("`workspacetrusts`") && texts[0].contains("`workspaceTrust`"), "{texts:?}");
+        assert!(
+            texts[0].contains("`workspacetrusts`") && texts[0].contains("`workspaceTrust`"),
+            "{texts:?}"
+        );
         assert!(!texts[1].contains("mean"), "{texts:?}");
         assert!(texts[2].contains("`limits.modelCalls`"), "{texts:?}");
     }
@@ -282,17 +328,44 @@ mod tests {
     #[test]
     fn wrong_types_name_key_and_expected_type() {
         for (text, key, expected) in [
-            (r#"{"workspaceTrust": "yes"}"#, "`workspaceTrust`", "true or false"),
-            (r#"{"idleExitMinutes": "soon"}"#, "`idleExitMinutes`", "a number of minutes"),
-            (r#"{"idleExitMinutes": -1}"#, "`idleExitMinutes`", "a number of minutes"),
+            (
+                r#"{"workspaceTrust": "yes"}"#,
+                "`workspaceTrust`",
+                "true or false",
+            ),
+            (
+                r#"{"idleExitMinutes": "soon"}"#,
+                "`idleExitMinutes`",
+                "a number of minutes",
+            ),
+            (
+                r#"{"idleExitMinutes": -1}"#,
+                "`idleExitMinutes`",
+                "a number of minutes",
+            ),
             (r#"{"approval": "sometimes"}"#, "`approval`", "one of"),
-            (r#"{"limits": {"modelCalls": "x"}}"#, "`limits.modelCalls`", "a whole number"),
-            (r#"{"bashTimeoutSeconds": 0}"#, "`bashTimeoutSeconds`", "a number of seconds"),
-            (r#"{"websocketOrigins": "x"}"#, "`websocketOrigins`", "an array of strings"),
+            (
+                r#"{"limits": {"modelCalls": "x"}}"#,
+                "`limits.modelCalls`",
+                "a whole number",
+            ),
+            (
+                r#"{"bashTimeoutSeconds": 0}"#,
+                "`bashTimeoutSeconds`",
+                "a number of seconds",
+            ),
+            (
+                r#"{"websocketOrigins": "x"}"#,
+                "`websocketOrigins`",
+                "an array of strings",
+            ),
             ("[]", "the whole file", "an object"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.contains(key) && error.contains(expected), "{text}: {error}");
+            assert!(
+                error.contains(key) && error.contains(expected),
+                "{text}: {error}"
+            );
         }
     }
 }

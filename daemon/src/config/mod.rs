@@ -1,5 +1,6 @@
 //! Configuration, credentials, the model catalog and workspace trust.
 
+mod access;
 mod builtin;
 mod catalog;
 mod credentials;

@@ -93,22 +93,44 @@ impl ModelWire {
 }
 
 /// Reads the file; an absent one says nothing. Blocks.
-pub(super) fn read(path: &Path) -> Result<(Vec<(String, Vec<ProviderWire>)>, Vec<Note>), ConfigError> {
+pub(super) fn read(
+    path: &Path,
+) -> Result<(Vec<(String, Vec<ProviderWire>)>, Vec<Note>), ConfigError> {
     let Some(text) = json_file::text(path)? else {
         return Ok((Vec::new(), Vec::new()));
     };
     let providers: Ordered<OneOrMore> = json_file::parse(path, &text)?;
     let notes = notes(&json_file::parse(path, &text)?);
-    Ok((providers.0.into_iter().map(|(name, provider)| (name, provider.0)).collect(), notes))
+    Ok((
+        providers
+            .0
+            .into_iter()
+            .map(|(name, provider)| (name, provider.0))
+            .collect(),
+        notes,
+    ))
 }
 
 fn notes(providers: &Map<String, Value>) -> Vec<Note> {
     let mut notes = Vec::new();
     for (name, value) in providers {
-        let several = value.as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(value));
+        let several = value
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or(std::slice::from_ref(value));
         for object in several.iter().filter_map(Value::as_object) {
-            notes.extend(unknown_keys("providers.json", &format!("{name}."), object, PROVIDER_KEYS));
-            for (model, value) in object.get("models").and_then(Value::as_object).into_iter().flatten() {
+            notes.extend(unknown_keys(
+                "providers.json",
+                &format!("{name}."),
+                object,
+                PROVIDER_KEYS,
+            ));
+            for (model, value) in object
+                .get("models")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
                 if let Some(fields) = value.as_object() {
                     let above = format!("{name}.models.{model}.");
                     notes.extend(unknown_keys("providers.json", &above, fields, MODEL_KEYS));
@@ -163,7 +185,8 @@ impl<'de> Deserialize<'de> for OneOrMore {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                ProviderWire::deserialize(MapAccessDeserializer::new(map)).map(|one| OneOrMore(vec![one]))
+                ProviderWire::deserialize(MapAccessDeserializer::new(map))
+                    .map(|one| OneOrMore(vec![one]))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {

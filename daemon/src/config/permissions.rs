@@ -62,15 +62,25 @@ impl PermissionStore {
     /// The store of a home; nothing is touched.
     pub fn new(paths: &HomePaths) -> Self {
         let cache = Mutex::new(Cache::default());
-        let inner = Inner { file: paths.permissions(), space: paths.space(), cache };
-        Self { inner: Arc::new(inner) }
+        let inner = Inner {
+            file: paths.permissions(),
+            space: paths.space(),
+            cache,
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// The words of a lasting rule of that workspace that covers `rule`.
     ///
     /// # Errors
     /// When `permissions.json` is there and cannot be read.
-    pub async fn covers(&self, workspace_root: &Path, rule: &Rule) -> Result<Option<String>, ConfigError> {
+    pub async fn covers(
+        &self,
+        workspace_root: &Path,
+        rule: &Rule,
+    ) -> Result<Option<String>, ConfigError> {
         let (workspace, rule) = (workspace_root.to_owned(), rule.clone());
         self.blocking(move |inner| {
             let cache = inner.fresh()?;
@@ -78,7 +88,11 @@ impl PermissionStore {
                 return Ok(None);
             }
             let scope = root_of(&workspace, &inner.space);
-            Ok(cache.rules.iter().find(|held| held.scope == scope && held.rule.covers(&rule)).map(|held| held.text.clone()))
+            Ok(cache
+                .rules
+                .iter()
+                .find(|held| held.scope == scope && held.rule.covers(&rule))
+                .map(|held| held.text.clone()))
         })
         .await
     }
@@ -92,13 +106,23 @@ impl PermissionStore {
         self.blocking(move |inner| {
             let mut cache = inner.fresh()?;
             let scope = root_of(&workspace, &inner.space);
-            if cache.rules.iter().any(|held| held.scope == scope && held.rule.covers(&rule)) {
+            if cache
+                .rules
+                .iter()
+                .any(|held| held.scope == scope && held.rule.covers(&rule))
+            {
                 return Ok(());
             }
             let text = rule.in_words();
             let id = RuleId::new(format!("{:016x}", fastrand::u64(..)));
-            let entry = serde_json::to_value(StoredRule { id, rule, text, scope: scope.clone(), created_at: Timestamp::now() })
-                .map_err(|_| ConfigError::NotUtf8(scope))?;
+            let entry = serde_json::to_value(StoredRule {
+                id,
+                rule,
+                text,
+                scope: scope.clone(),
+                created_at: Timestamp::now(),
+            })
+            .map_err(|_| ConfigError::NotUtf8(scope))?;
             let mut file: File = json_file::read(&inner.file)?.unwrap_or_default();
             file.rules.push(entry);
             inner.replace(&mut cache, &file)
@@ -111,7 +135,8 @@ impl PermissionStore {
     /// # Errors
     /// As [`PermissionStore::covers`].
     pub async fn list(&self) -> Result<Vec<StoredRule>, ConfigError> {
-        self.blocking(|inner| Ok(inner.fresh()?.rules.clone())).await
+        self.blocking(|inner| Ok(inner.fresh()?.rules.clone()))
+            .await
     }
 
     /// Takes a rule back; false when there is none of that id.
@@ -124,7 +149,8 @@ impl PermissionStore {
             let mut cache = inner.fresh()?;
             let mut file: File = json_file::read(&inner.file)?.unwrap_or_default();
             let before = file.rules.len();
-            file.rules.retain(|entry| entry.get("id").and_then(Value::as_str) != Some(id.as_str()));
+            file.rules
+                .retain(|entry| entry.get("id").and_then(Value::as_str) != Some(id.as_str()));
             if file.rules.len() == before {
                 return Ok(false);
             }
@@ -152,7 +178,10 @@ impl Inner {
             // Rules that a broken file took back must not go on counting.
             *cache = Cache::default();
             let file: File = json_file::read(&self.file)?.unwrap_or_default();
-            *cache = Cache { stamp, rules: understood(&file) };
+            *cache = Cache {
+                stamp,
+                rules: understood(&file),
+            };
         }
         Ok(cache)
     }
@@ -164,13 +193,19 @@ impl Inner {
 
     fn replace(&self, cache: &mut Cache, file: &File) -> Result<(), ConfigError> {
         json_file::replace(&self.file, file)?;
-        *cache = Cache { stamp: self.stamp(), rules: understood(file) };
+        *cache = Cache {
+            stamp: self.stamp(),
+            rules: understood(file),
+        };
         Ok(())
     }
 }
 
 fn understood(file: &File) -> Vec<StoredRule> {
-    file.rules.iter().filter_map(|entry| StoredRule::deserialize(entry).ok()).collect()
+    file.rules
+        .iter()
+        .filter_map(|entry| StoredRule::deserialize(entry).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -180,7 +215,9 @@ mod tests {
     use super::*;
 
     fn command(text: &str) -> Rule {
-        Rule::Command { text: text.to_owned() }
+        Rule::Command {
+            text: text.to_owned(),
+        }
     }
 
     fn store(dir: &Path) -> (PermissionStore, HomePaths, PathBuf) {
@@ -195,18 +232,30 @@ mod tests {
     async fn a_rule_holds_in_its_project_until_it_is_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let (store, paths, project) = store(dir.path());
-        store.add(&project.join("src"), &command("make")).await.unwrap();
+        store
+            .add(&project.join("src"), &command("make"))
+            .await
+            .unwrap();
         store.add(&project, &command("make")).await.unwrap();
         let again = PermissionStore::new(&paths);
         let covered = again.covers(&project, &command("make")).await.unwrap();
         assert_eq!(covered, Some(command("make").in_words()));
-        assert_eq!(again.covers(&project, &command("make all")).await.unwrap(), None);
-        assert_eq!(again.covers(dir.path(), &command("make")).await.unwrap(), None);
+        assert_eq!(
+            again.covers(&project, &command("make all")).await.unwrap(),
+            None
+        );
+        assert_eq!(
+            again.covers(dir.path(), &command("make")).await.unwrap(),
+            None
+        );
         let rules = again.list().await.unwrap();
         assert_eq!(rules.len(), 1);
         assert!(again.revoke(&rules[0].id).await.unwrap());
         assert!(!again.revoke(&rules[0].id).await.unwrap());
-        assert_eq!(store.covers(&project, &command("make")).await.unwrap(), None);
+        assert_eq!(
+            store.covers(&project, &command("make")).await.unwrap(),
+            None
+        );
     }
 
     #[tokio::test]
@@ -214,9 +263,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (store, paths, project) = store(dir.path());
         fs::create_dir_all(paths.root()).unwrap();
-        fs::write(paths.permissions(), r#"{"version": 9, "rules": [{"id": "x", "rule": {"kind": "later"}}]}"#).unwrap();
+        fs::write(
+            paths.permissions(),
+            r#"{"version": 9, "rules": [{"id": "x", "rule": {"kind": "later"}}]}"#,
+        )
+        .unwrap();
         store.add(&project, &command("make")).await.unwrap();
-        let file: Value = serde_json::from_str(&fs::read_to_string(paths.permissions()).unwrap()).unwrap();
+        let file: Value =
+            serde_json::from_str(&fs::read_to_string(paths.permissions()).unwrap()).unwrap();
         assert_eq!(file["version"], 9);
         assert_eq!(file["rules"][0]["rule"]["kind"], "later");
         assert_eq!(store.list().await.unwrap().len(), 1);

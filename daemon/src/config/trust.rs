@@ -35,8 +35,14 @@ struct File {
 impl TrustStore {
     /// The store of a home; nothing is touched.
     pub fn new(paths: &HomePaths) -> Self {
-        let inner = Inner { file: paths.trusted(), space: paths.space(), changing: Mutex::new(()) };
-        Self { inner: Arc::new(inner) }
+        let inner = Inner {
+            file: paths.trusted(),
+            space: paths.space(),
+            changing: Mutex::new(()),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// What is trusted with a workspace: its git root, else itself; resolved where it exists.
@@ -58,7 +64,10 @@ impl TrustStore {
                 return Ok(true);
             }
             let file: File = json_file::read(&inner.file)?.unwrap_or_default();
-            Ok(file.trusted.iter().any(|trusted| Path::new(trusted) == root))
+            Ok(file
+                .trusted
+                .iter()
+                .any(|trusted| Path::new(trusted) == root))
         })
         .await?
     }
@@ -68,7 +77,10 @@ impl TrustStore {
     /// # Errors
     /// When `trusted.json` cannot be read or replaced; it is left as it was.
     pub async fn trust(&self, root: &Path) -> Result<(), ConfigError> {
-        let text = root.to_str().ok_or_else(|| ConfigError::NotUtf8(root.to_owned()))?.to_owned();
+        let text = root
+            .to_str()
+            .ok_or_else(|| ConfigError::NotUtf8(root.to_owned()))?
+            .to_owned();
         self.change(move |trusted| {
             if !trusted.contains(&text) {
                 trusted.push(text);
@@ -83,17 +95,28 @@ impl TrustStore {
     /// As [`TrustStore::trust`].
     pub async fn untrust(&self, root: &Path) -> Result<(), ConfigError> {
         let root = root.to_owned();
-        self.change(move |trusted| trusted.retain(|other| Path::new(other) != root)).await
+        self.change(move |trusted| trusted.retain(|other| Path::new(other) != root))
+            .await
     }
 
-    async fn change(&self, change: impl FnOnce(&mut Vec<String>) + Send + 'static) -> Result<(), ConfigError> {
+    async fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<String>) + Send + 'static,
+    ) -> Result<(), ConfigError> {
         let inner = self.inner.clone();
         tokio::task::spawn_blocking(move || {
-            let _changing = inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changing = inner
+                .changing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let mut file: File = json_file::read(&inner.file)?.unwrap_or_default();
             let before = file.trusted.clone();
             change(&mut file.trusted);
-            if file.trusted == before { Ok(()) } else { json_file::replace(&inner.file, &file) }
+            if file.trusted == before {
+                Ok(())
+            } else {
+                json_file::replace(&inner.file, &file)
+            }
         })
         .await?
     }
@@ -179,10 +202,13 @@ mod tests {
         fs::write(paths.trusted(), r#"{"later": 1}"#).unwrap();
         let store = TrustStore::new(&paths);
         let roots: Vec<PathBuf> = (0..8).map(|n| PathBuf::from(format!("/p{n}"))).collect();
-        for result in futures_util::future::join_all(roots.iter().map(|root| store.trust(root))).await {
+        for result in
+            futures_util::future::join_all(roots.iter().map(|root| store.trust(root))).await
+        {
             result.unwrap();
         }
-        let file: Value = serde_json::from_str(&fs::read_to_string(paths.trusted()).unwrap()).unwrap();
+        let file: Value =
+            serde_json::from_str(&fs::read_to_string(paths.trusted()).unwrap()).unwrap();
         assert_eq!(file["trusted"].as_array().unwrap().len(), 8);
         assert_eq!(file["later"], 1);
     }
