@@ -1,8 +1,23 @@
 //! Configuration, credentials, the model catalog and workspace trust.
-mod stub;
-pub use stub::*;
+
+mod access;
+mod builtin;
+mod catalog;
+mod credentials;
+mod error;
+mod json_file;
+mod load;
+mod overlay;
+mod permissions;
+mod trust;
 
 use crystal_protocol::session::Thinking;
+
+pub use catalog::Catalog;
+pub use error::ConfigError;
+pub use load::Config;
+pub use permissions::{PermissionStore, StoredRule};
+pub use trust::TrustStore;
 
 /// A provider as one session uses it: where it is, with which key.
 #[derive(Clone)]
