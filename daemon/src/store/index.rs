@@ -45,11 +45,7 @@ pub struct IndexEntry {
 
 /// Whether a session can be loaded, as far as reading its head tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    tag = "state",
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase"
-)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EntryState {
     /// It can.
     Saved {

@@ -5,6 +5,7 @@ use std::{
     fs, io,
     path::Path,
     sync::Arc,
+    thread,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -33,8 +34,14 @@ struct Cache {
 /// The index: the cache, brought up to date with the files. Blocks.
 pub(super) fn load(paths: &HomePaths) -> Result<SessionIndex, StoreError> {
     let directory = paths.sessions();
-    let found = scan(&directory).map_err(|error| StoreError::read(&directory, error))?;
-    let mut cached: HashMap<SessionId, Arc<IndexEntry>> = read(&paths.session_index())
+    // Parsing the cache and looking at the files take about as long, so they go side by side.
+    let (cached, found) = thread::scope(|scope| {
+        let cached = scope.spawn(|| read(&paths.session_index()));
+        let found = scan(&directory);
+        (cached.join().unwrap_or_default(), found)
+    });
+    let found = found.map_err(|error| StoreError::read(&directory, error))?;
+    let mut cached: HashMap<SessionId, Arc<IndexEntry>> = cached
         .into_iter()
         .map(|entry| (entry.id.clone(), entry))
         .collect();
