@@ -217,6 +217,11 @@ impl Head {
             }
             Record::QueueChanged { queue } => self.queue = queue.clone(),
             Record::TurnStarted { turn } => {
+                // Nothing of an earlier turn can still be asked, even if the record of its end was lost.
+                self.approvals.retain(|open| {
+                    let of = open.approval.turn.as_ref();
+                    of.is_none_or(|of| *of == turn.id)
+                });
                 self.turns += 1;
                 self.updated_at = turn.started_at;
                 self.open_turn = Some(OpenTurn {
@@ -281,6 +286,8 @@ impl Head {
             Record::TodosChanged { todos } => self.todos = todos.clone(),
             Record::TurnEnded { result, took, at } => {
                 self.open_turn = None;
+                self.approvals
+                    .retain(|open| open.approval.turn.as_ref() != Some(&result.turn));
                 self.updated_at = *at;
                 self.results.push_back(KeptResult {
                     result: result.clone(),
@@ -367,3 +374,6 @@ pub fn item_number(id: &ItemId) -> Option<u64> {
 pub fn item_id(number: u64) -> ItemId {
     ItemId::new(format!("i{number}"))
 }
+
+#[cfg(test)]
+mod tests;

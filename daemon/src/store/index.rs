@@ -6,11 +6,10 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fs, io,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     path::Path,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crystal_protocol::{
@@ -22,19 +21,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 
-use super::{
-    error::{LoadError, StoreError},
-    head::Head,
-    load,
-    record::Settings,
-};
-use crate::{
-    home::HomePaths,
-    stdx::atomic_file::{self, Visibility},
-};
+use super::{error::StoreError, head::Head, record::Settings};
+use crate::home::HomePaths;
 
-/// The form of the cache; one of another form is not read but made anew.
-const FORMAT: u32 = 1;
+mod cache;
 
 /// What a list says of a saved session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,11 +45,7 @@ pub struct IndexEntry {
 
 /// Whether a session can be loaded, as far as reading its head tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    tag = "state",
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase"
-)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EntryState {
     /// It can.
     Saved {
@@ -147,8 +133,8 @@ impl IndexEntry {
     /// calls.
     pub fn saved(paths: &HomePaths, head: &Head) -> Self {
         let files = Files {
-            head: stamp(&paths.session_head(&head.id)),
-            log: stamp(&paths.session_log(&head.id)),
+            head: cache::stamp(&paths.session_head(&head.id)),
+            log: cache::stamp(&paths.session_log(&head.id)),
         };
         Self::of(head, files)
     }
@@ -199,7 +185,7 @@ impl SessionIndex {
     /// [`StoreError::Read`] when the directory cannot be read. A cache that cannot be read is no error.
     pub async fn load(paths: &HomePaths) -> Result<Self, StoreError> {
         let (paths, directory) = (paths.clone(), paths.sessions());
-        spawn_blocking(move || load_now(&paths))
+        spawn_blocking(move || cache::load(&paths))
             .await
             .map_err(|_| StoreError::stopped(&directory))?
     }
@@ -265,10 +251,10 @@ impl SessionIndex {
         limit: usize,
     ) -> Result<Listing, BadCursor> {
         let after = cursor.map(parse_cursor).transpose()?;
-        let begin = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut matching = self
             .newest_first
-            .range((begin, std::ops::Bound::Unbounded))
+            .range((begin, Bound::Unbounded))
             .filter_map(|(_, id)| self.sessions.get(id))
             .filter(|entry| workspace.is_none_or(|directory| entry.is_in(directory)));
         let entries: Vec<_> = matching.by_ref().take(limit).cloned().collect();
@@ -318,134 +304,11 @@ impl IndexSnapshot {
     /// # Errors
     /// [`StoreError::Write`]; the old cache is whole then.
     pub async fn save(self, paths: &HomePaths) -> Result<(), StoreError> {
-        let (paths, path) = (paths.clone(), paths.session_index());
-        let stopped = StoreError::stopped(&path);
-        spawn_blocking(move || {
-            let cache = Cache {
-                format: FORMAT,
-                sessions: self.0,
-            };
-            let content = serde_json::to_vec(&cache).map_err(|source| StoreError::Encode {
-                path: path.clone(),
-                source,
-            })?;
-            paths
-                .make(&paths.sessions())
-                .and_then(|()| atomic_file::replace(&path, &content, Visibility::Private))
-                .map_err(|error| StoreError::write(&path, error))
-        })
-        .await
-        .map_err(|_| stopped)?
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct Cache {
-    format: u32,
-    sessions: Vec<Arc<IndexEntry>>,
-}
-
-fn load_now(paths: &HomePaths) -> Result<SessionIndex, StoreError> {
-    let directory = paths.sessions();
-    let found = scan(&directory).map_err(|error| StoreError::read(&directory, error))?;
-    let mut cached: HashMap<SessionId, Arc<IndexEntry>> = read_cache(&paths.session_index())
-        .into_iter()
-        .map(|entry| (entry.id.clone(), entry))
-        .collect();
-
-    let mut sessions = BTreeMap::new();
-    let mut changed = false;
-    for (id, files) in found {
-        let kept = cached.remove(&id).filter(|entry| entry.files == files);
-        let entry = match kept {
-            Some(entry) => entry,
-            None => {
-                changed = true;
-                match read_entry(paths, &id, files) {
-                    Some(entry) => Arc::new(entry),
-                    None => continue,
-                }
-            }
-        };
-        sessions.insert(id, entry);
-    }
-    Ok(SessionIndex {
-        newest_first: sessions.values().map(|entry| entry.place()).collect(),
-        sessions,
-        changed: changed || !cached.is_empty(),
-    })
-}
-
-/// What a session's files say; nothing when they went away.
-fn read_entry(paths: &HomePaths, id: &SessionId, files: Files) -> Option<IndexEntry> {
-    match load::fold(paths, id) {
-        Ok(folded) => Some(IndexEntry::of(&folded.head, files)),
-        Err(LoadError::NotFound { .. } | LoadError::Stopped) => None,
-        Err(error @ LoadError::Read { .. }) => {
-            // What the system refuses today it may grant tomorrow: without stamps the next start tries again.
-            let mut entry = IndexEntry::damaged(id.clone(), files, error.to_string());
-            entry.files = Files::default();
-            Some(entry)
-        }
-        Err(error @ (LoadError::Damaged { .. } | LoadError::Newer { .. })) => {
-            Some(IndexEntry::damaged(id.clone(), files, error.to_string()))
-        }
-    }
-}
-
-/// The session files of a directory.
-fn scan(directory: &Path) -> io::Result<HashMap<SessionId, Files>> {
-    let mut found: HashMap<SessionId, Files> = HashMap::new();
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name();
-        let parts = name.to_str().and_then(|name| name.rsplit_once('.'));
-        let Some((id, extension @ ("json" | "log"))) = parts else {
-            continue;
-        };
-        if name == "index.json" || !load::names_a_file(id) {
-            continue;
-        }
-        let Ok(metadata) = entry.metadata() else {
-            // It went away since the directory was read.
-            continue;
-        };
-        let files = found.entry(SessionId::new(id)).or_default();
-        let place = match extension {
-            "json" => &mut files.head,
-            _ => &mut files.log,
-        };
-        *place = Some(stamp_of(&metadata));
-    }
-    Ok(found)
-}
-
-fn read_cache(path: &Path) -> Vec<Arc<IndexEntry>> {
-    fs::read(path)
-        .ok()
-        .and_then(|content| serde_json::from_slice::<Cache>(&content).ok())
-        .filter(|cache| cache.format == FORMAT)
-        .map_or_else(Vec::new, |cache| cache.sessions)
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    fs::metadata(path).ok().map(|metadata| stamp_of(&metadata))
-}
-
-fn stamp_of(metadata: &fs::Metadata) -> Stamp {
-    let since_epoch = metadata
-        .modified()
-        .unwrap_or(SystemTime::UNIX_EPOCH)
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Stamp {
-        bytes: metadata.len(),
-        modified_nanos: i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX),
+        let stopped = StoreError::stopped(&paths.session_index());
+        let paths = paths.clone();
+        spawn_blocking(move || cache::replace(&paths, self.0))
+            .await
+            .map_err(|_| stopped)?
     }
 }
 

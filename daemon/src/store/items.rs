@@ -91,8 +91,8 @@ impl ItemReader {
     ///
     /// # Errors
     /// [`StoreError::Read`].
-    pub async fn from(&self, first: u64) -> Result<Vec<StoredItem>, StoreError> {
-        self.blocking(move |reader| reader.from_now(first)).await
+    pub async fn since(&self, first: u64) -> Result<Vec<StoredItem>, StoreError> {
+        self.blocking(move |reader| reader.since_now(first)).await
     }
 
     async fn blocking<T: Send + 'static>(
@@ -169,7 +169,7 @@ impl ItemReader {
         Ok(None)
     }
 
-    fn from_now(&self, first: u64) -> io::Result<Vec<StoredItem>> {
+    fn since_now(&self, first: u64) -> io::Result<Vec<StoredItem>> {
         let mut found = BTreeMap::new();
         for (index, mark) in self.marks.iter().enumerate() {
             if mark.last >= first {

@@ -1,38 +1,27 @@
-//! Loading a session: its head, then the log behind the head's mark. Also saving the head.
+//! Loading a session: its head, then the log behind the head's mark.
 //!
 //! The log is the truth. A head that cannot be read, or does not fit its log, is rebuilt by folding the whole log. Records
 //! that do not check out are passed over and noted; their bytes stay where they are. After loading, the head covers the
 //! whole file, so what was noted once is not read again.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs::File, io, path::PathBuf, sync::Arc};
 
 use crystal_protocol::ids::SessionId;
-use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::{
-    error::{LoadError, StoreError},
-    head::{FORMAT, Format, Head},
+    error::LoadError,
+    head::Head,
+    head_file::{self, Stored},
     line::{self, Line, LineReader, Shape},
     log::{self, Opened, SessionLog},
     positioned::LogBytes,
     record::Record,
 };
-use crate::{
-    home::HomePaths,
-    stdx::atomic_file::{self, Visibility},
-};
+use crate::home::HomePaths;
 
 /// Records passed over that are noted one by one; of further ones only the number is told.
 const NOTED_RECORDS: usize = 8;
-
-/// Largest head that is read, in bytes.
-const HEAD_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Longest session id, in bytes.
 const ID_BYTES: usize = 128;
@@ -69,54 +58,6 @@ fn load_now(paths: &HomePaths, id: &SessionId) -> Result<Loaded, LoadError> {
     Ok(Loaded { head, log, notes })
 }
 
-/// From which numbers a session that is loaded from this head goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbering {
-    /// From the last reservation: for a session that stays loaded and may use numbers that no later head tells of.
-    Reserved,
-    /// From the first unused ones: for a session that is closed or unloaded and uses no more.
-    Exact {
-        /// The first unused event number.
-        next_seq: u64,
-        /// The first unused number for ids.
-        next_id: u64,
-    },
-}
-
-/// Replaces a session's head. The log must be synced up to `head.log_bytes` and nothing may wait to be written to it,
-/// else a power cut leaves a head that its log does not bear out, and loading rebuilds it.
-///
-/// # Errors
-/// [`StoreError::Write`]; the old head is whole then.
-pub async fn save_head(
-    paths: &HomePaths,
-    mut head: Head,
-    numbering: Numbering,
-) -> Result<(), StoreError> {
-    if let Numbering::Exact { next_seq, next_id } = numbering {
-        head.next_seq = next_seq;
-        head.next_id = next_id;
-    }
-    let path = paths.session_head(&head.id);
-    let (paths, stopped) = (paths.clone(), StoreError::stopped(&path));
-    spawn_blocking(move || {
-        let content = serde_json::to_vec(&head).map_err(|source| StoreError::Encode {
-            path: path.clone(),
-            source,
-        })?;
-        let directory = paths.sessions();
-        if !directory.is_dir() {
-            paths
-                .make(&directory)
-                .map_err(|error| StoreError::write(&path, error))?;
-        }
-        atomic_file::replace(&path, &content, Visibility::Private)
-            .map_err(|error| StoreError::write(&path, error))
-    })
-    .await
-    .map_err(|_| stopped)?
-}
-
 /// Whether an id can name a file: letters, digits, `-` and `_`.
 pub(super) fn names_a_file(id: &str) -> bool {
     !id.is_empty()
@@ -140,7 +81,7 @@ pub(super) fn fold(paths: &HomePaths, id: &SessionId) -> Result<Folded, LoadErro
     if !names_a_file(id.as_str()) {
         return Err(LoadError::NotFound { id: id.clone() });
     }
-    let stored = read_head(&paths.session_head(id), id)?;
+    let stored = head_file::read(&paths.session_head(id), id)?;
     let Some(opened) = open_log(paths.session_log(id))? else {
         return without_log(paths, id, stored);
     };
@@ -242,43 +183,6 @@ fn damaged(paths: &HomePaths, id: &SessionId, reason: String) -> LoadError {
 
 fn rebuilt(why: &str) -> String {
     format!("The session's head was rebuilt from its log: {why}.")
-}
-
-enum Stored {
-    Missing,
-    Unreadable(String),
-    Head(Box<Head>),
-}
-
-#[derive(Deserialize)]
-struct FormatOnly {
-    format: Format,
-}
-
-fn read_head(path: &Path, id: &SessionId) -> Result<Stored, LoadError> {
-    let content = match fs::metadata(path) {
-        Ok(metadata) if metadata.len() > HEAD_BYTES => {
-            return Ok(Stored::Unreadable("it is too large".to_owned()));
-        }
-        Ok(_) => fs::read(path),
-        Err(error) => Err(error),
-    };
-    let content = match content {
-        Ok(content) => content,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::Missing),
-        Err(error) => return Ok(Stored::Unreadable(error.to_string())),
-    };
-    match serde_json::from_slice::<FormatOnly>(&content) {
-        Ok(FormatOnly { format }) if format.major > FORMAT.major => Err(LoadError::Newer {
-            id: id.clone(),
-            found: format.major,
-            known: FORMAT.major,
-        }),
-        _ => Ok(match serde_json::from_slice(&content) {
-            Ok(head) => Stored::Head(Box::new(head)),
-            Err(error) => Stored::Unreadable(error.to_string()),
-        }),
-    }
 }
 
 fn open_log(path: PathBuf) -> Result<Option<Opened>, LoadError> {

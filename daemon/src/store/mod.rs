@@ -7,6 +7,7 @@
 
 pub mod error;
 pub mod head;
+pub mod head_file;
 pub mod index;
 pub mod items;
 pub mod line;

@@ -1,8 +1,11 @@
 //! Tests of the index.
 
+use std::fs;
+
 use super::*;
 use crate::store::{
-    load::{Numbering, load, save_head},
+    head_file::{Numbering, save_head},
+    load::load,
     log::{Durability, SessionLog},
     record::Record,
     samples::{at, created, home, session, settings},

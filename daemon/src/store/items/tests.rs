@@ -174,7 +174,7 @@ async fn check(records: &[Record], limit: usize) {
                 reader.get(&item.item.id).await.unwrap().as_ref(),
                 Some(item)
             );
-            assert_eq!(reader.from(number).await.unwrap(), &expected[at..]);
+            assert_eq!(reader.since(number).await.unwrap(), &expected[at..]);
         }
     }
 }

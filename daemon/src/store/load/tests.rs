@@ -1,9 +1,12 @@
 //! Tests of loading: damage of every kind, and the equality of both ways to a head.
 
+use std::fs;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::store::{
+    head_file::{Numbering, save_head},
     log::Durability,
     samples::{
         call, created, finished, home, message, session, settings, turn_ended, turn_started,
