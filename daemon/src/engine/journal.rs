@@ -15,7 +15,7 @@ use crate::{
     store::{
         error::StoreError,
         head::Head,
-        load::{Numbering, save_head},
+        head_file::{Numbering, save_head},
         log::{Appended, Durability, Placed, SessionLog},
         record::Record,
     },

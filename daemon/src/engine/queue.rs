@@ -24,7 +24,7 @@ use crate::{
     stdx::truncate,
     store::{
         head::{KeptResult, StoredItem, item_id},
-        load::{Numbering, save_head},
+        head_file::{Numbering, save_head},
         open_turns,
         record::{Record, Settings},
     },

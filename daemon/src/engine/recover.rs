@@ -238,7 +238,7 @@ impl Actor {
     async fn stored_items(&self, first: u64) -> Result<Vec<StoredItem>, RpcError> {
         let reader = ItemReader::new(self.journal.log(), self.journal.head()).await;
         reader
-            .from(first)
+            .since(first)
             .await
             .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))
     }

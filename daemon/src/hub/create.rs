@@ -22,8 +22,8 @@ use crate::{
     store::{
         error::StoreError,
         head::Head,
+        head_file::{Numbering, save_head},
         index::IndexEntry,
-        load::{Numbering, save_head},
         log::{Durability, SessionLog},
         record::{Options, Record, Settings},
     },

@@ -5,15 +5,10 @@
 //! process, the time limit, a cancel. After the last two the tree gets TERM, then KILL. After the first, what is left of
 //! the tree has a moment to finish writing; then it is ended too and named in the result.
 
+mod end;
 mod transcript;
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    process::{ExitStatus, Stdio},
-    time::Duration,
-};
+use std::{future::Future, io, pin::Pin, process::Stdio, time::Duration};
 
 use async_trait::async_trait;
 use crystal_protocol::{
@@ -31,7 +26,10 @@ use tokio::{
     time::{Instant, sleep_until, timeout, timeout_at},
 };
 
-use self::transcript::Transcript;
+use self::{
+    end::{Cause, End},
+    transcript::Transcript,
+};
 use super::{BuiltIn, Effects, ToolContext, ToolOutput};
 use crate::{
     limits::KILL_GRACE,
@@ -62,12 +60,6 @@ const COMMAND_BYTES: usize = 128 * 1024 - 1;
 
 /// Longest title, in characters.
 const TITLE_CHARS: usize = 80;
-
-/// Leftovers that are named in a result.
-const NAMED_LEFTOVERS: usize = 10;
-
-/// Longest command line of a named leftover, in characters.
-const LEFTOVER_CHARS: usize = 200;
 
 /// Runs shell commands.
 #[derive(Default)]
@@ -269,22 +261,6 @@ struct Call<'a, P> {
     drained: bool,
 }
 
-/// How a call ended.
-struct End {
-    cause: Cause,
-    status: Option<ExitStatus>,
-    leftovers: Vec<Member>,
-    /// Something that could not be ended keeps the output open.
-    output_open: bool,
-}
-
-enum Cause {
-    Exited,
-    TimedOut(Duration),
-    Cancelled,
-    Lost(io::Error),
-}
-
 impl<P: Future<Output = ()>> Call<'_, P> {
     async fn drive(mut self, limit: Option<Duration>, cx: &ToolContext) -> End {
         let cause = self.wait(limit, cx).await;
@@ -380,106 +356,6 @@ impl<P: Future<Output = ()>> Call<'_, P> {
     }
 }
 
-impl End {
-    fn into_output(self, transcript: &Transcript) -> ToolOutput {
-        let mut text = transcript.text();
-        if text.is_empty() {
-            text.push_str("(no output)");
-        }
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        let lines = self.status_lines();
-        text.push_str(&lines.join("\n"));
-        let text = text.trim_end_matches('\n');
-        let output = match &self.cause {
-            Cause::Cancelled => ToolOutput::cancelled(text),
-            Cause::Exited if self.status.is_some_and(|status| status.success()) => {
-                ToolOutput::success(text)
-            }
-            Cause::Exited | Cause::TimedOut(_) | Cause::Lost(_) => ToolOutput::failure(text),
-        };
-        output
-            .with_truncated(transcript.is_cut())
-            .with_exit_code(self.status.and_then(|status| status.code()))
-    }
-
-    fn status_lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        match &self.cause {
-            Cause::Exited => lines.extend(self.status.and_then(status_line)),
-            Cause::TimedOut(limit) => lines.push(format!("timed out after {} s", limit.as_secs())),
-            Cause::Cancelled => lines.push("cancelled".to_owned()),
-            Cause::Lost(error) => lines.push(format!("the command was lost: {error}")),
-        }
-        if !self.leftovers.is_empty() {
-            lines.push("ended with the command, because they were still running:".to_owned());
-        }
-        lines.extend(self.leftovers.iter().take(NAMED_LEFTOVERS).map(|member| {
-            let command_line = truncate::one_line(&member.command_line, LEFTOVER_CHARS);
-            format!(
-                "- process {}: {}",
-                member.pid,
-                visible::escape_invisible(&command_line)
-            )
-        }));
-        if let Some(more @ 1..) = self.leftovers.len().checked_sub(NAMED_LEFTOVERS) {
-            lines.push(format!("- and {more} more"));
-        }
-        if self.output_open {
-            lines.push(
-                "a process that could not be ended keeps the output open; it is not read any more"
-                    .to_owned(),
-            );
-        }
-        lines
-    }
-}
-
-/// What there is to say of an exit status; nothing for success.
-fn status_line(status: ExitStatus) -> Option<String> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::ExitStatusExt;
-        if let Some(signal) = status.signal() {
-            return Some(match signal_name(signal) {
-                Some(name) => format!("killed by signal {signal} ({name})"),
-                None => format!("killed by signal {signal}"),
-            });
-        }
-    }
-    status
-        .code()
-        .filter(|code| *code != 0)
-        .map(|code| format!("exit code {code}"))
-}
-
+#[cfg(test)]
 #[cfg(unix)]
-fn signal_name(signal: i32) -> Option<&'static str> {
-    use rustix::process::Signal;
-
-    const NAMES: &[(Signal, &str)] = &[
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ILL, "SIGILL"),
-        (Signal::TRAP, "SIGTRAP"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::BUS, "SIGBUS"),
-        (Signal::FPE, "SIGFPE"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::USR1, "SIGUSR1"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::USR2, "SIGUSR2"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::ALARM, "SIGALRM"),
-        (Signal::TERM, "SIGTERM"),
-    ];
-    NAMES
-        .iter()
-        .find(|(known, _)| known.as_raw() == signal)
-        .map(|(_, name)| *name)
-}
-
-#[cfg(all(test, unix))]
 mod tests;
