@@ -18,6 +18,7 @@ use crate::{
     hub::Hub,
     lifecycle::{self, HomeLock},
     rpc::Table,
+    stdx::process_tree,
     store::{index::SessionIndex, open_turns},
     transport::{connection::Shared, socket::LocalSocket, stdio},
 };
@@ -47,6 +48,8 @@ pub enum Serving {
 /// When the home is held by another daemon, its configuration is wrong, or the system refuses what is needed; each says
 /// what to do.
 pub fn run(home: Home, serving: Serving) -> anyhow::Result<()> {
+    // Before anything else is opened: what this process inherited must not reach the commands it runs.
+    process_tree::close_descriptors_on_exec().context("inherited descriptors cannot be closed")?;
     let paths = HomePaths::new(home);
     let lock = HomeLock::take(&paths)?;
     let _log_guard = start_logging(&paths)?;
