@@ -531,6 +531,10 @@ impl Actor {
 
     /// Saves the head off the turn's path.
     pub(super) fn save_head_soon(&mut self) {
+        if self.journal.has_backlog() {
+            // The head would cover records that the log does not have.
+            return;
+        }
         let head = self.journal.head().clone();
         let paths = self.journal.paths().clone();
         let registry = self.registry.clone();

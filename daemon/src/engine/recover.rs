@@ -102,10 +102,16 @@ impl Actor {
             closing: None,
         };
         actor.journal.reserve().await;
+        let damaged = !notes.is_empty();
         for note in notes {
             actor.note(NoteLevel::Warning, note).await;
         }
         actor.recover().await?;
+        if damaged {
+            // A saved head covers the damage, so that it is noted once.
+            actor.save_head_soon();
+            actor.head_saved().await;
+        }
         actor.refresh_info();
         Ok(actor)
     }
@@ -303,11 +309,7 @@ impl Actor {
         }
         self.emit(Event::SessionClosed { reason });
         self.events.finish();
-        if let Some(saver) = self.head_saver.take()
-            && let Err(error) = saver.await
-        {
-            tracing::error!(%error, "saving a head was cut short");
-        }
+        self.head_saved().await;
         let result = match ending {
             Ending::Delete => remove::remove(self.journal.paths(), self.handle.id()).await,
             Ending::Close | Ending::Suspend => self.save_for_good().await,
@@ -318,6 +320,15 @@ impl Actor {
             .session_gone(self.handle.id(), deleted, commands);
         for reply in replies {
             answer(reply, result.clone());
+        }
+    }
+
+    /// Waits for a head that is being saved.
+    async fn head_saved(&mut self) {
+        if let Some(saver) = self.head_saver.take()
+            && let Err(error) = saver.await
+        {
+            tracing::error!(%error, "saving a head was cut short");
         }
     }
 
