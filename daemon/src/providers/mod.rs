@@ -4,9 +4,13 @@
 //! attempt: retries belong to the turn loop, which discards the partial items of a failed attempt. Dropping the stream
 //! cancels the request and closes its connection.
 
+pub mod chat_completions;
 pub mod demo;
+mod errors;
 pub mod event;
+mod http;
 pub mod request;
+mod sse;
 
 use std::sync::Arc;
 
@@ -35,10 +39,16 @@ pub struct Adapter {
 }
 
 /// The wires of this build.
-pub const ADAPTERS: &[Adapter] = &[Adapter {
-    protocol: "demo",
-    open: demo::open,
-}];
+pub const ADAPTERS: &[Adapter] = &[
+    Adapter {
+        protocol: "demo",
+        open: demo::open,
+    },
+    Adapter {
+        protocol: "openai",
+        open: chat_completions::open,
+    },
+];
 
 /// Binds the adapter of an endpoint's wire.
 ///
