@@ -24,7 +24,7 @@ use super::{
     turn::{Bounds, FromTurn, TurnEnd, TurnModel, TurnTask},
 };
 use crate::{
-    prompts::{self, PromptFacts},
+    prompts::{self, PromptFacts, SessionFacts},
     providers::{self, ProviderError, ProviderErrorKind, ToolSpec},
     store::record::Settings,
     tools::ToolList,
@@ -164,8 +164,16 @@ impl Setup {
             .await
             .map_err(|error| ProviderError::new(ProviderErrorKind::Auth, error.to_string()))?;
         let provider = providers::open(&endpoint)?;
-        let facts = PromptFacts::gather(&self.settings, &self.session, &self.disabled).await;
-        let system = prompts::compose(*mode, &facts).into();
+        let facts = SessionFacts {
+            session: self.session,
+            workspace: self.settings.workspace.clone(),
+            directories: self.settings.add_directories.clone(),
+            approval: self.settings.approval,
+            provider: self.settings.provider.clone(),
+            model: self.settings.model.clone(),
+            disabled_tools: self.disabled,
+        };
+        let system = prompts::compose(*mode, &PromptFacts::gather(facts).await).into();
         let tools = self.tools.iter().map(|tool| ToolSpec {
             name: tool.name().to_owned(),
             description: tool.description().to_owned(),
