@@ -42,7 +42,9 @@ pub(super) fn slots(template: &str) -> Vec<String> {
 /// The name in a slot that the text begins with, and what follows the slot.
 fn parse_slot(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix("{{")?.trim_start_matches(BLANK);
-    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|end| *end > 0)?;
+    let end = inner
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|end| *end > 0)?;
     let (name, after) = inner.split_at(end);
     Some((name, after.trim_start_matches(BLANK).strip_prefix("}}")?))
 }
@@ -57,7 +59,8 @@ mod tests {
     use super::*;
 
     fn only_a(name: &str) -> Option<String> {
-        name.eq_ignore_ascii_case("a").then(|| "{{a}} {{b}}".to_owned())
+        name.eq_ignore_ascii_case("a")
+            .then(|| "{{a}} {{b}}".to_owned())
     }
 
     #[test]
@@ -79,7 +82,9 @@ mod tests {
             ("", ""),
         ];
         for (template, wanted) in cases {
-            let bound = bind(template, |name| name.eq_ignore_ascii_case("a").then(|| "V".to_owned()));
+            let bound = bind(template, |name| {
+                name.eq_ignore_ascii_case("a").then(|| "V".to_owned())
+            });
             assert_eq!(bound, wanted, "{template}");
         }
     }

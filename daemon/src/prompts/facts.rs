@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crystal_protocol::{approval::ApprovalMode, ids::SessionId, session::Mode};
-use jiff::Zoned;
+use jiff::ZonedDateTime;
 
 use crate::stdx::visible::escape_invisible;
 
@@ -34,8 +34,10 @@ pub struct SessionFacts {
 pub struct PromptFacts {
     session: SessionFacts,
     place: Place,
+    platform: &'static str,
+    architecture: &'static str,
     os: String,
-    now: Zoned,
+    now: ZonedDateTime,
 }
 
 /// What the file system says of the workspace.
@@ -54,30 +56,56 @@ impl PromptFacts {
     /// Nothing is lost when dropped: it only reads.
     pub async fn gather(session: SessionFacts) -> Self {
         let workspace = session.workspace.clone();
-        let looked = tokio::task::spawn_blocking(move || (Place::look(&workspace), os_name(), Zoned::now())).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            (Place::look(&workspace), os_name(), ZonedDateTime::now())
+        })
+        .await;
         let (place, os, now) = looked.unwrap_or_else(|error| {
             tracing::error!(%error, "looking at the workspace failed; the system text knows less of it");
             let place = Place { workspace: session.workspace.clone(), git_root: None };
-            (place, std::env::consts::OS.to_owned(), Zoned::now())
+            (place, std::env::consts::OS.to_owned(), ZonedDateTime::now())
         });
-        Self { session, place, os, now }
+        Self {
+            session,
+            place,
+            platform: std::env::consts::OS,
+            architecture: std::env::consts::ARCH,
+            os,
+            now,
+        }
     }
 
     /// What a slot says in a mode. A composite other than `env` is empty or begins with a blank line, so that templates can
     /// name several in a row without leaving gaps.
     pub(super) fn value(&self, slot: Slot, mode: Mode) -> String {
-        let SessionFacts { session, approval, provider, model, .. } = &self.session;
+        let SessionFacts {
+            session,
+            approval,
+            provider,
+            model,
+            ..
+        } = &self.session;
         match slot {
             Slot::Env => self.env(mode),
             Slot::DisabledTools => self.disabled_tools(),
             Slot::Directories => self.directories(),
             Slot::Skills | Slot::InstructionsSection | Slot::Instructions => String::new(),
             Slot::Workspace => shown(&self.place.workspace),
-            Slot::IsGitRepo => if self.place.is_git_repo() { "yes" } else { "no" }.to_owned(),
-            Slot::GitRoot => self.place.git_root.as_deref().map(shown).unwrap_or_default(),
-            Slot::Platform => std::env::consts::OS.to_owned(),
+            Slot::IsGitRepo => if self.place.is_git_repo() {
+                "yes"
+            } else {
+                "no"
+            }
+            .to_owned(),
+            Slot::GitRoot => self
+                .place
+                .git_root
+                .as_deref()
+                .map(shown)
+                .unwrap_or_default(),
+            Slot::Platform => self.platform.to_owned(),
             Slot::Os => self.os.clone(),
-            Slot::Architecture => std::env::consts::ARCH.to_owned(),
+            Slot::Architecture => self.architecture.to_owned(),
             Slot::Date => self.now.strftime("%Y-%m-%d").to_string(),
             Slot::Time => self.now.strftime("%H:%M %:z").to_string(),
             Slot::Provider => escape_invisible(provider),
@@ -92,7 +120,10 @@ impl PromptFacts {
 
     fn env(&self, mode: Mode) -> String {
         let line = |label: &str, slot| format!("{label}: {}", self.value(slot, mode));
-        let mut lines = vec![line("Workspace", Slot::Workspace), line("Git repository", Slot::IsGitRepo)];
+        let mut lines = vec![
+            line("Workspace", Slot::Workspace),
+            line("Git repository", Slot::IsGitRepo),
+        ];
         if self.place.git_root.is_some() {
             lines.push(line("Git root", Slot::GitRoot));
         }
@@ -115,8 +146,14 @@ impl PromptFacts {
         if tools.is_empty() {
             return String::new();
         }
-        let names: Vec<String> = tools.iter().map(|name| format!("`{}`", escape_invisible(name))).collect();
-        format!("\n\nDisabled tools, which you must not call even where this text names them: {}.", names.join(", "))
+        let names: Vec<String> = tools
+            .iter()
+            .map(|name| format!("`{}`", escape_invisible(name)))
+            .collect();
+        format!(
+            "\n\nDisabled tools, which you must not call even where this text names them: {}.",
+            names.join(", ")
+        )
     }
 
     fn directories(&self) -> String {
@@ -124,18 +161,32 @@ impl PromptFacts {
         if directories.is_empty() {
             return String::new();
         }
-        let lines: Vec<String> = directories.iter().map(|directory| format!("- {}", shown(directory))).collect();
-        format!("\n\n# Added directories\n\nThese may be read like the workspace:\n\n{}", lines.join("\n"))
+        let lines: Vec<String> = directories
+            .iter()
+            .map(|directory| format!("- {}", shown(directory)))
+            .collect();
+        format!(
+            "\n\n# Added directories\n\nThese may be read like the workspace:\n\n{}",
+            lines.join("\n")
+        )
     }
 }
 
 impl Place {
     /// Looks at the file system; blocks.
     fn look(workspace: &Path) -> Self {
-        let workspace = workspace.canonicalize().or_else(|_| std::path::absolute(workspace));
+        let workspace = workspace
+            .canonicalize()
+            .or_else(|_| std::path::absolute(workspace));
         let workspace = workspace.unwrap_or_else(|_| PathBuf::from("."));
-        let git_root = workspace.ancestors().find(|directory| has_git(directory)).map(Path::to_path_buf);
-        Self { workspace, git_root }
+        let git_root = workspace
+            .ancestors()
+            .find(|directory| has_git(directory))
+            .map(Path::to_path_buf);
+        Self {
+            workspace,
+            git_root,
+        }
     }
 
     fn is_git_repo(&self) -> bool {
@@ -145,7 +196,10 @@ impl Place {
 
 /// Whether a directory has `.git` in it: a directory, or the file that a linked work tree has.
 fn has_git(directory: &Path) -> bool {
-    directory.join(".git").metadata().is_ok_and(|found| found.is_dir() || found.is_file())
+    directory
+        .join(".git")
+        .metadata()
+        .is_ok_and(|found| found.is_dir() || found.is_file())
 }
 
 /// A path on one line, for a reader.
@@ -155,16 +209,20 @@ fn shown(path: &Path) -> String {
 
 /// Name and version of the operating system where it says so, else its plain name; blocks.
 fn os_name() -> String {
-    let said = ["/etc/os-release", "/usr/lib/os-release"].iter().find_map(|path| {
-        let text = std::fs::read_to_string(path).ok()?;
-        pretty_name(&text)
-    });
+    let said = ["/etc/os-release", "/usr/lib/os-release"]
+        .iter()
+        .find_map(|path| {
+            let text = std::fs::read_to_string(path).ok()?;
+            pretty_name(&text)
+        });
     said.unwrap_or_else(|| std::env::consts::OS.to_owned())
 }
 
 /// `PRETTY_NAME` of an os-release file.
 fn pretty_name(os_release: &str) -> Option<String> {
-    let value = os_release.lines().find_map(|line| line.trim().strip_prefix("PRETTY_NAME="))?;
+    let value = os_release
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("PRETTY_NAME="))?;
     let name = value.trim_matches(['"', '\'']).trim();
     (!name.is_empty()).then(|| escape_invisible(name))
 }
@@ -241,7 +299,10 @@ const SLOTS: [(&str, Slot); 21] = [
 impl Slot {
     /// The slot of a name, in whatever case.
     pub(super) fn parse(name: &str) -> Option<Self> {
-        SLOTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, slot)| *slot)
+        SLOTS
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, slot)| *slot)
     }
 }
 

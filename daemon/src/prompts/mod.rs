@@ -15,7 +15,9 @@ use facts::Slot;
 
 /// The system text of a mode, ending without a line break.
 pub fn compose(mode: Mode, facts: &PromptFacts) -> String {
-    let mut text = bind::bind(builtin::template(mode), |name| Some(facts.value(Slot::parse(name)?, mode)));
+    let mut text = bind::bind(builtin::template(mode), |name| {
+        Some(facts.value(Slot::parse(name)?, mode))
+    });
     text.truncate(text.trim_end().len());
     text
 }

@@ -14,7 +14,12 @@ pub(in crate::prompts) fn fixed() -> PromptFacts {
             model: "acme-1".to_owned(),
             disabled_tools: Vec::new(),
         },
-        place: Place { workspace: PathBuf::from("/home/ada/engine"), git_root: None },
+        place: Place {
+            workspace: PathBuf::from("/home/ada/engine"),
+            git_root: None,
+        },
+        platform: "linux",
+        architecture: "example64",
         os: "Example Linux 7".to_owned(),
         now: "2026-03-01T09:05:59+05:30[+05:30]".parse().unwrap(),
     }
