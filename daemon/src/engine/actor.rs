@@ -24,6 +24,7 @@ use super::{
     journal::Journal,
     round::OpenItems,
     services::{Registry, Services},
+    system::SystemText,
     turn::FromTurn,
 };
 use crate::{
@@ -93,6 +94,7 @@ pub(super) struct Actor {
     pub(super) conversation: History,
     pub(super) waiters: Vec<(WaitTarget, Reply<crystal_protocol::turn::TurnCompleted>)>,
     pub(super) files: Arc<FileVersions>,
+    pub(super) system: Arc<SystemText>,
     pub(super) environment: Option<Arc<Environment>>,
     pub(super) from_turn: (mpsc::Sender<FromTurn>, mpsc::Receiver<FromTurn>),
     pub(super) head_saver: Option<tokio::task::JoinHandle<()>>,

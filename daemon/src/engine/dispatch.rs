@@ -18,7 +18,7 @@ use crystal_protocol::{
 };
 use futures_util::{FutureExt, future::join_all};
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{
     services::Services,
@@ -73,6 +73,8 @@ pub(super) struct CallHost {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Progress {
     planned: Option<Plan>,
+    /// It was put before the session's judge.
+    asked: bool,
     done: bool,
 }
 
@@ -249,7 +251,7 @@ impl Run<'_> {
         }
     }
 
-    async fn judge(&self, effects: &Effects) -> Result<CallApproval, NotRun> {
+    async fn judge(&mut self, effects: &Effects) -> Result<CallApproval, NotRun> {
         let cancelled = || {
             (
                 ToolOutput::cancelled("The call was cancelled before it ran."),
@@ -273,13 +275,30 @@ impl Run<'_> {
             },
             None => None,
         };
-        let verdict = ask(&self.host.to_session, |reply| FromTurn::Judge {
+        // Questions are opened in the order of the calls.
+        for earlier in &mut self.earlier {
+            if earlier
+                .wait_for(|state| state.asked || state.done)
+                .await
+                .is_err()
+            {
+                continue;
+            }
+        }
+        let (reply, verdict) = oneshot::channel();
+        let judge = FromTurn::Judge {
             item: self.call.item.clone(),
             effects: Box::new(effects.clone()),
             standing,
             reply,
-        })
-        .await;
+        };
+        if self.host.to_session.send(judge).await.is_err() {
+            return Err(cancelled());
+        }
+        if let Some(mine) = self.mine {
+            mine.send_modify(|state| state.asked = true);
+        }
+        let verdict = verdict.await.ok();
         match verdict {
             Some(Verdict::Run(approval)) => Ok(approval),
             Some(Verdict::Refuse(approval, text)) => {

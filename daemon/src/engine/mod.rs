@@ -26,6 +26,7 @@ mod recover;
 mod round;
 pub mod services;
 pub mod settings;
+mod system;
 mod transcript;
 mod turn;
 

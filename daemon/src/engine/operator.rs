@@ -21,10 +21,11 @@ use super::{
     queue::busy,
     round::new_call,
     services::Services,
+    system::SystemText,
     turn::{Bounds, FromTurn, TurnEnd, TurnModel, TurnTask},
 };
 use crate::{
-    prompts::{self, PromptFacts},
+    prompts::SessionFacts,
     providers::{self, ProviderError, ProviderErrorKind, ToolSpec},
     store::record::Settings,
     tools::ToolList,
@@ -50,6 +51,7 @@ impl Actor {
             session: head.id.clone(),
             variables: self.variables(),
             tools: host.tools.clone(),
+            system: self.system.clone(),
         };
         let to_session = host.to_session.clone();
         let id = turn.id.clone();
@@ -188,6 +190,7 @@ struct Setup {
     session: crystal_protocol::ids::SessionId,
     variables: std::collections::BTreeMap<String, String>,
     tools: ToolList,
+    system: Arc<SystemText>,
 }
 
 impl Setup {
@@ -206,8 +209,16 @@ impl Setup {
             .await
             .map_err(|error| ProviderError::new(ProviderErrorKind::Auth, error.to_string()))?;
         let provider = providers::open(&endpoint)?;
-        let facts = PromptFacts::gather(&self.settings, &self.session, &self.disabled).await;
-        let system = prompts::compose(*mode, &facts).into();
+        let facts = SessionFacts {
+            session: self.session,
+            workspace: self.settings.workspace.clone(),
+            directories: self.settings.add_directories.clone(),
+            approval: self.settings.approval,
+            provider: self.settings.provider.clone(),
+            model: self.settings.model.clone(),
+            disabled_tools: self.disabled,
+        };
+        let system = self.system.of(*mode, facts).await;
         let tools = self.tools.iter().map(|tool| ToolSpec {
             name: tool.name().to_owned(),
             description: tool.description().to_owned(),

@@ -95,6 +95,7 @@ impl Actor {
             conversation: History::default(),
             waiters: Vec::new(),
             files: Arc::default(),
+            system: Arc::default(),
             environment,
             from_turn: mpsc::channel(FROM_TURN),
             head_saver: None,
