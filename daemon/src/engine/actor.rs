@@ -31,7 +31,7 @@ use crate::{
     limits::{PROGRESS_INTERVAL, SESSION_IDLE},
     providers::Message,
     store::{
-        head::{StoredItem, item_id},
+        head::{StoredItem, item_id, item_number},
         log::SessionLog,
         open_turns,
     },

@@ -427,9 +427,10 @@ impl Actor {
         let Work::Turn(turn) = std::mem::replace(&mut self.work, Work::Idle) else {
             return;
         };
-        let items = std::mem::take(&mut self.conversation.turn_items);
+        let messages = self.conversation.turn_messages();
+        self.conversation.turn_items.clear();
         if let Some(settled) = &mut self.conversation.settled {
-            settled.extend(super::transcript::messages(&items));
+            settled.extend(messages);
         }
         if end.reason != TurnReason::Completed && !turn.then_send_queue {
             self.hold_queue().await;

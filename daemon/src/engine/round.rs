@@ -97,7 +97,8 @@ impl Actor {
                     turn.round += 1;
                 }
                 self.set_activity(ActivityKind::WaitingForModel, None);
-                done(reply, self.conversation());
+                let conversation = self.conversation();
+                done(reply, conversation);
             }
             FromTurn::Model(event) => self.on_model(event),
             FromTurn::RoundEnded {
@@ -181,10 +182,10 @@ impl Actor {
         }
     }
 
-    fn conversation(&self) -> Conversation {
+    fn conversation(&mut self) -> Conversation {
         let mut messages = self.conversation.settled.clone().unwrap_or_default();
         let turn_start = messages.len();
-        messages.extend(super::transcript::messages(&self.conversation.turn_items));
+        messages.extend(self.conversation.turn_messages());
         Conversation {
             messages,
             turn_start,
