@@ -54,6 +54,10 @@ pub struct Resync {
 }
 
 /// An event of a type that this version knows, or one of a later version, passed through.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one; boxing it would cost each event an allocation"
+)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum AnyEvent {

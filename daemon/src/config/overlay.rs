@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 use super::{ConfigError, builtin::Protocol, json_file, load::unknown_keys};
 
+/// Providers of the file by name, each with the objects that describe it, in order.
+pub(super) type Overlay = Vec<(String, Vec<ProviderWire>)>;
+
 /// What one object says of a provider; what is absent stays as built in.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -93,9 +96,7 @@ impl ModelWire {
 }
 
 /// Reads the file; an absent one says nothing. Blocks.
-pub(super) fn read(
-    path: &Path,
-) -> Result<(Vec<(String, Vec<ProviderWire>)>, Vec<Note>), ConfigError> {
+pub(super) fn read(path: &Path) -> Result<(Overlay, Vec<Note>), ConfigError> {
     let Some(text) = json_file::text(path)? else {
         return Ok((Vec::new(), Vec::new()));
     };

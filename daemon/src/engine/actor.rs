@@ -22,7 +22,7 @@ use super::{
     event_log::EventLog,
     inquiries::Inquiries,
     journal::Journal,
-    round::OpenItems,
+    open_items::OpenItems,
     services::{Registry, Services},
     system::SystemText,
     turn::FromTurn,
@@ -143,7 +143,17 @@ pub(super) struct History {
     pub(super) turn_items: Vec<StoredItem>,
 }
 
+impl History {
+    /// The running turn as messages. Items finish in any order; the model sees them in the order in which they began.
+    pub(super) fn turn_messages(&mut self) -> Vec<Arc<Message>> {
+        self.turn_items
+            .sort_by_key(|stored| item_number(&stored.item.id));
+        super::transcript::messages(&self.turn_items)
+    }
+}
+
 impl Actor {
+    /// The loop: takes one thing after the other until the session is closed or unloads itself.
     async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let mut last_progress = tokio::time::Instant::now();
         let mut idle_since = Instant::now();

@@ -106,7 +106,7 @@ pub(super) async fn run_batch(host: &CallHost, calls: Vec<PendingCall>) {
                 mine,
                 slots,
             };
-            run.to_end().await;
+            run.finish().await;
             if let Some(mine) = mine {
                 mine.send_modify(|state| state.done = true);
             }
@@ -127,7 +127,7 @@ struct Run<'a> {
 type NotRun = (ToolOutput, bool, Option<CallApproval>);
 
 impl Run<'_> {
-    async fn to_end(mut self) {
+    async fn finish(mut self) {
         let cancel = self.host.context.cancel.clone();
         let ready = tokio::select! {
             biased;

@@ -5,7 +5,7 @@
 //! - `journal`: what must survive goes to the log, then into the head, then becomes an event: in this order.
 //! - `turn`, `dispatch`: the task of a running turn. It talks to the model and runs tools, owns no state, and tells the
 //!   actor what happens through a bounded channel.
-//! - `round`, `inquiries`, `queue`, `operator`, `settings`, `paging`, `recover`: the actor's parts by subject.
+//! - `round`, `calls`, `turns`, `inquiries`, `queue`, `operator`, `settings`, `paging`, `recover`: the actor's parts by subject.
 //! - [`event_log`]: the window of events that clients follow. [`transcript`]: items as the model sees them.
 //!
 //! A turn's life: `Submit` writes the prompt and syncs, starts the turn task. The task asks for a request, streams the
@@ -14,11 +14,13 @@
 //! by the cancellation token that an interrupt fires; it always reports its end as its last word.
 
 mod actor;
+mod calls;
 pub mod command;
 mod dispatch;
 pub mod event_log;
 mod inquiries;
 mod journal;
+mod open_items;
 mod operator;
 pub mod paging;
 mod queue;
@@ -29,5 +31,6 @@ pub mod settings;
 mod system;
 mod transcript;
 mod turn;
+mod turns;
 
 pub use actor::{Start, spawn};

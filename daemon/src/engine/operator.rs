@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     actor::{Actor, OperatorCall, Work},
+    calls::new_call,
     command::{Caller, Reply, answer},
     dispatch::{self, PendingCall},
     queue::busy,
-    round::new_call,
     services::Services,
     system::SystemText,
     turn::{Bounds, FromTurn, TurnEnd, TurnModel, TurnTask},

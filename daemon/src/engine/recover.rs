@@ -25,7 +25,7 @@ use super::{
     event_log::EventLog,
     inquiries::Inquiries,
     journal::Journal,
-    round::OpenItems,
+    open_items::OpenItems,
     services::{Registry, Services},
     turn::TurnEnd,
 };

@@ -1,13 +1,11 @@
-//! The actor's part in model rounds and tool calls: what the turn's task reports becomes items, records and events.
+//! The actor's part in model rounds: what the turn's task reports becomes items, records and events.
 
 use std::collections::HashMap;
 
 use crystal_protocol::{
     event::{DiscardReason, Event},
     ids::{CallId, ItemId, TurnId},
-    item::{
-        CallApproval, FinishReason, InputKind, Item, ItemBody, ItemField, ToolCall, ToolCallStatus,
-    },
+    item::{FinishReason, Item, ItemBody, ItemField},
     time::Timestamp,
     turn::{ActivityKind, Tokens},
 };
@@ -16,7 +14,9 @@ use tokio::sync::oneshot;
 
 use super::{
     actor::{Actor, Work},
+    calls::{cancel_call, new_call, operator_result},
     dispatch::PendingCall,
+    open_items::OpenItem,
     turn::{Conversation, FromTurn},
 };
 use crate::{
@@ -26,67 +26,7 @@ use crate::{
         record::Record,
     },
     terms::Replay,
-    tools::{ToolOutput, ToolStatus},
 };
-
-/// Items that have not finished: what the visible state does not say of them.
-#[derive(Debug, Default)]
-pub(super) struct OpenItems {
-    items: Vec<OpenItem>,
-    unsaved: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct OpenItem {
-    pub(super) id: ItemId,
-    pub(super) round: u64,
-    /// The call's place in the model's answer.
-    index: Option<usize>,
-    /// The log knows the item.
-    started_saved: bool,
-    /// Bytes of each field that the log has.
-    saved: HashMap<ItemField, usize>,
-    replay: Option<Replay>,
-    pub(super) running: bool,
-}
-
-impl OpenItems {
-    /// Whether text has streamed that the log does not have.
-    pub(super) fn has_unsaved(&self) -> bool {
-        self.unsaved
-    }
-
-    /// The open items, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &OpenItem> {
-        self.items.iter()
-    }
-
-    fn get_mut(&mut self, id: &ItemId) -> Option<&mut OpenItem> {
-        self.items.iter_mut().find(|open| open.id == *id)
-    }
-
-    fn remove(&mut self, id: &ItemId) -> Option<OpenItem> {
-        let place = self.items.iter().position(|open| open.id == *id)?;
-        Some(self.items.remove(place))
-    }
-
-    /// An item that the log already has, with its text, from before a restart.
-    pub(super) fn adopt(&mut self, item: &Item, round: u64) {
-        let saved = [ItemField::Text, ItemField::Arguments, ItemField::Output]
-            .into_iter()
-            .filter_map(|field| Some((field, item.field(field)?.len())))
-            .collect();
-        self.items.push(OpenItem {
-            id: item.id.clone(),
-            round,
-            index: None,
-            started_saved: true,
-            saved,
-            replay: None,
-            running: false,
-        });
-    }
-}
 
 impl Actor {
     /// Takes a message of the running turn's task.
@@ -366,92 +306,6 @@ impl Actor {
         usage
     }
 
-    async fn start_call(&mut self, id: &ItemId, title: String, approval: CallApproval) {
-        let Some(open) = self.open.get_mut(id) else {
-            return;
-        };
-        open.running = true;
-        self.journal
-            .record(vec![Record::CallStarted { item: id.clone() }])
-            .await;
-        self.restart_call(id, |call| {
-            call.status = ToolCallStatus::Running;
-            call.title.clone_from(&title);
-            call.approval = Some(approval);
-        });
-        self.refresh_call_activity(Some(title));
-    }
-
-    /// Shows an open call's new status: the item is started again, and what had streamed follows.
-    pub(super) fn restart_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCall)) {
-        let Some(mut item) = self.view_item(id) else {
-            return;
-        };
-        let ItemBody::ToolCall(call) = &mut item.body else {
-            return;
-        };
-        change(call);
-        let arguments = std::mem::take(&mut call.arguments);
-        let output = call.output.take();
-        self.emit(Event::ItemStarted { item });
-        for (field, text) in [
-            (ItemField::Arguments, Some(arguments)),
-            (ItemField::Output, output),
-        ] {
-            if let Some(delta) = text.filter(|text| !text.is_empty()) {
-                self.emit(Event::ItemDelta {
-                    item: id.clone(),
-                    field,
-                    delta,
-                    skipped: None,
-                });
-            }
-        }
-    }
-
-    /// What the session does while calls run or wait.
-    pub(super) fn refresh_call_activity(&mut self, title: Option<String>) {
-        if let Some(approval) = self.view.approvals.first() {
-            let title = approval.title.clone();
-            self.set_activity(ActivityKind::AwaitingApproval, Some(title));
-        } else if self.open.items.iter().any(|open| open.running) {
-            let title = title.or_else(|| self.view.activity.detail.clone());
-            self.set_activity(ActivityKind::RunningTool, title);
-        }
-    }
-
-    async fn finish_call(
-        &mut self,
-        id: &ItemId,
-        output: ToolOutput,
-        rejected: bool,
-        approval: Option<CallApproval>,
-        duration_ms: u64,
-    ) {
-        let Some(open) = self.open.remove(id) else {
-            return;
-        };
-        let Some(mut item) = self.view_item(id) else {
-            return;
-        };
-        item.completed_at = Some(Timestamp::now());
-        if let ItemBody::ToolCall(call) = &mut item.body {
-            call.status = match (rejected, output.status) {
-                (true, _) => ToolCallStatus::Rejected,
-                (false, ToolStatus::Succeeded) => ToolCallStatus::Succeeded,
-                (false, ToolStatus::Failed) => ToolCallStatus::Failed,
-                (false, ToolStatus::Cancelled) => ToolCallStatus::Cancelled,
-            };
-            call.output = Some(output.text);
-            call.output_truncated = output.truncated.then_some(true);
-            call.exit_code = output.exit_code;
-            call.duration_ms = Some(duration_ms);
-            call.approval = approval.or(call.approval.take());
-        }
-        self.complete(item, open.round, open.replay).await;
-        self.refresh_call_activity(None);
-    }
-
     /// Records and shows a finished item.
     pub(super) async fn complete(&mut self, item: Item, round: u64, replay: Option<Replay>) {
         let record = Record::ItemFinished {
@@ -590,41 +444,6 @@ pub(super) fn new_item(id: ItemId, turn: Option<TurnId>, body: ItemBody) -> Item
     }
 }
 
-/// A call that has just begun.
-pub(super) fn new_call(call_id: CallId, name: String, arguments: String) -> ToolCall {
-    ToolCall {
-        call_id,
-        title: name.clone(),
-        name,
-        input_kind: InputKind::Json,
-        arguments,
-        status: ToolCallStatus::Pending,
-        output: None,
-        output_truncated: None,
-        images: None,
-        exit_code: None,
-        duration_ms: None,
-        approval: None,
-    }
-}
-
-/// A call that will give no result; what it printed stays.
-pub(super) fn cancel_call(call: &mut ToolCall) {
-    call.status = ToolCallStatus::Cancelled;
-    let printed = call.output.take().unwrap_or_default();
-    let gap = if printed.is_empty() || printed.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    call.output = Some(format!("{printed}{gap}[The call was cancelled.]"));
-    if let Some(approval) = &mut call.approval
-        && approval.outcome == crystal_protocol::item::CallOutcome::Cancelled
-    {
-        "The turn ended before anybody decided.".clone_into(&mut approval.reason);
-    }
-}
-
 fn without_streams(item: &Item) -> Item {
     let mut item = item.clone();
     for field in [ItemField::Text, ItemField::Arguments, ItemField::Output] {
@@ -644,15 +463,5 @@ fn finish_reason(finish: &Finish) -> FinishReason {
         Finish::Length => FinishReason::Length,
         Finish::ContentFilter => FinishReason::ContentFilter,
         Finish::Other(_) => FinishReason::Error,
-    }
-}
-
-fn operator_result(call: &ToolCall) -> crystal_protocol::rpc::ToolCallResult {
-    crystal_protocol::rpc::ToolCallResult {
-        status: call.status,
-        output: call.output.clone().unwrap_or_default(),
-        images: call.images.clone().unwrap_or_default(),
-        exit_code: call.exit_code,
-        duration_ms: call.duration_ms.unwrap_or_default(),
     }
 }

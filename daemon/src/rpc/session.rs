@@ -42,7 +42,7 @@ pub(super) fn register_methods(
             session: call.hub.info(&params.session)?,
         })
     })?;
-    register::<SessionAttach, _, _>(module, |params, call| attach(params, call))?;
+    register::<SessionAttach, _, _>(module, attach)?;
     register::<SessionDetach, _, _>(module, |params, call| async move { detach(&params, &call) })?;
     register::<SessionItems, _, _>(module, |params, call| async move {
         let limit = match params.limit {
