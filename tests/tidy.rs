@@ -56,10 +56,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "rpc",
         &[
-            "stdx", "limits", "terms", "home", "config", "prompts", "hub",
+            "stdx", "limits", "terms", "home", "config", "prompts", "engine", "hub",
         ],
     ),
-    ("transport", &["stdx", "limits", "terms", "home", "rpc"]),
+    (
+        "transport",
+        &["stdx", "limits", "terms", "home", "engine", "hub", "rpc"],
+    ),
 ];
 
 /// Modules that may name all others.

@@ -10,7 +10,7 @@ use crystal_protocol::{
     error::{ErrorKind, RpcError},
     item::Note,
     rpc::{Environment, SessionConfigureParams, ToolInfo, ToolSource},
-    session::SessionInfo,
+    session::{Mode, SessionInfo},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -235,6 +235,16 @@ pub async fn directory_of(field: &str, path: &Path) -> Result<PathBuf, RpcError>
     } else {
         Err(refuse("is not a directory"))
     }
+}
+
+/// Checks the names of tools that a client wants left out.
+///
+/// # Errors
+/// `invalidParams` that names the wrong one and lists the right ones.
+pub fn check_disabled_tools(names: &[String]) -> Result<(), RpcError> {
+    registry::catalog(Mode::Work, names)
+        .map(drop)
+        .map_err(|error| RpcError::invalid_params(format!("disableTools: {error}")))
 }
 
 /// The error for a workspace that nobody trusts.

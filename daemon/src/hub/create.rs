@@ -17,7 +17,7 @@ use crate::{
     engine::{
         Start,
         command::{Caller, Command},
-        settings::{directory_of, not_trusted},
+        settings::{check_disabled_tools, directory_of, not_trusted},
     },
     store::{
         error::StoreError,
@@ -27,7 +27,6 @@ use crate::{
         log::{Durability, SessionLog},
         record::{Options, Record, Settings},
     },
-    tools::registry,
 };
 
 /// Characters of a session's id: enough that two never meet.
@@ -163,8 +162,7 @@ impl Hub {
 
     fn options(&self, params: SessionCreateParams, trusted: bool) -> Result<Options, RpcError> {
         let disable_tools = params.disable_tools.unwrap_or_default();
-        registry::catalog(params.mode.unwrap_or_default(), &disable_tools)
-            .map_err(|error| RpcError::invalid_params(format!("disableTools: {error}")))?;
+        check_disabled_tools(&disable_tools)?;
         Ok(Options {
             disable_tools,
             asking: params.asking.unwrap_or_default(),

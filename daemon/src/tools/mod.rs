@@ -13,7 +13,6 @@ pub mod change;
 pub mod credentials;
 pub mod diff;
 pub mod edit;
-pub mod effects;
 pub mod environment;
 pub mod fence;
 pub mod glob;
@@ -41,8 +40,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 pub use call::{FileVersion, FileVersions, ToolContext, Workspace};
-pub use effects::{Effects, ResolvedPath};
 pub use output::{ToolOutput, ToolStatus};
+
+pub use crate::terms::{Effects, ResolvedPath};
 
 /// A built-in tool with typed arguments.
 #[async_trait]

@@ -1,9 +1,13 @@
 //! Words that session files, model wires and tools share, so that none of these must know another.
 
+mod effects;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use effects::{Effects, ResolvedPath};
 
 /// Opaque data of a provider that belongs to one answer (signatures, reasoning to send back). Only the protocol and
 /// model that made it get it back.

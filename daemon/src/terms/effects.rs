@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crystal_protocol::approval::{Authority, Preview, Risk};
 
-use crate::terms::Rule;
+use super::Rule;
 
 /// What a call would do.
 #[derive(Clone, Debug, PartialEq)]
