@@ -1,364 +1,339 @@
-//! Failed requests, whatever the wire: what a status and a body mean, in one sentence that says what to do.
+//! Failures of providers, told apart: HTTP statuses, error bodies of every shape, and errors inside a stream.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
+use jiff::Timestamp;
+use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
-use super::{ProviderError, ProviderErrorKind};
+use super::{ProviderError, ProviderErrorKind as Kind};
+use crate::config::{Endpoint, Secret};
 
-/// The provider's own words are quoted up to so many characters.
-const QUOTED_CHARS: usize = 500;
+/// How much of an error's body is read, in bytes.
+pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Phrases with which providers say that a request does not fit the context window.
-const OVERFLOW_PHRASES: &[&str] = &[
+/// How much of a provider's own words is passed on, in characters.
+const MAX_WORDS: usize = 1000;
+
+/// Keys shorter than this are placeholders of local servers; taking them out would garble messages.
+const MIN_SECRET_BYTES: usize = 4;
+
+/// Texts of a request that is longer than the context window, in lower case.
+const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "exceeds the context window",
+    "exceed the context window",
     "maximum context length",
     "prompt is too long",
-    "prompt too long",
-    "exceeds the maximum",
     "exceed_context_size_error",
     "exceeds the context length",
+    "exceeds the available context size",
 ];
 
-/// Who answers, for messages: the provider's name, and its key, which no message may hold.
+/// Texts of a used-up quota, in lower case.
+const QUOTA: &[&str] = &[
+    "insufficient_quota",
+    "enforced_spend_limit_reached",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+];
+
+/// Texts of a refused key that comes with a status of its own, in lower case.
+const AUTH: &[&str] = &[
+    "api key not valid",
+    "api_key_invalid",
+    "incorrect api key",
+    "invalid_api_key",
+    "authentication_error",
+];
+
+/// Texts of an overloaded provider, in lower case.
+const OVERLOADED: &[&str] = &[
+    "overloaded_error",
+    "server_is_overloaded",
+    "\"unavailable\"",
+    "insufficient_system_resource",
+];
+
+/// Texts of too many requests, in lower case.
+const RATE_LIMIT: &[&str] = &["rate_limit", "too_many_requests", "resource_exhausted"];
+
+/// Who answers a request, for messages about it.
 #[derive(Clone, Debug)]
-pub(super) struct Party {
-    pub(super) name: String,
-    pub(super) key: Option<crate::config::Secret>,
+pub(crate) struct Party {
+    /// The provider's name in the catalog.
+    pub(crate) provider: String,
+    secrets: Vec<Secret>,
 }
 
-/// What an answer's headers say about trying again.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RetryHints {
-    /// How long to wait.
-    pub(super) after: Option<Duration>,
-    /// The provider's own word on whether to try again.
-    pub(super) should_retry: Option<bool>,
+impl Party {
+    /// The provider of an endpoint; its key and its header values never reach a message.
+    pub(crate) fn new(endpoint: &Endpoint) -> Self {
+        let headers = endpoint.headers.iter().map(|(_, value)| {
+            let value = value.trim();
+            Secret::new(value.strip_prefix("Bearer ").unwrap_or(value))
+        });
+        Self {
+            provider: endpoint.provider.clone(),
+            secrets: endpoint.api_key.iter().cloned().chain(headers).collect(),
+        }
+    }
+
+    /// Takes every secret out of a text.
+    pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
+        for secret in &self.secrets {
+            let secret = secret.expose().trim();
+            if secret.len() >= MIN_SECRET_BYTES && text.contains(secret) {
+                text = Cow::Owned(text.replace(secret, "[redacted]"));
+            }
+        }
+        text
+    }
 }
 
-/// An HTTP answer that is an error.
-pub(super) fn from_status(
+/// The failure that an HTTP answer with an error status means.
+pub(crate) fn from_http(
     party: &Party,
-    status: u16,
+    status: StatusCode,
+    headers: &HeaderMap,
     body: &[u8],
-    hints: RetryHints,
 ) -> ProviderError {
-    let value: Option<Value> = serde_json::from_slice(body).ok();
-    let text = match &value {
-        Some(value) => {
-            message_of(value).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
-        }
-        None => plain_text(&String::from_utf8_lossy(body)),
-    };
-    let code = value.as_ref().map(codes_of).unwrap_or_default();
-    let kind = kind_of(status, &format!("{code} {text}"), hints);
-    error(
-        party,
-        kind,
-        &format!("it answered {status}"),
-        &text,
-        hints.after,
-    )
-}
-
-/// An error that came inside a stream that began well.
-pub(super) fn from_stream(party: &Party, value: &Value) -> ProviderError {
-    let text = message_of(value).unwrap_or_else(|| value.to_string());
-    let codes = codes_of(value);
-    let status = numeric_code(value).unwrap_or(0);
-    let kind = match kind_of(status, &format!("{codes} {text}"), RetryHints::default()) {
-        // Without a status the type tells; an error that says nothing is the provider's fault.
-        ProviderErrorKind::BadRequest if status == 0 && !is_bad_request(&codes) => {
-            ProviderErrorKind::Server
-        }
-        kind => kind,
-    };
-    error(party, kind, "it broke off", &text, None)
-}
-
-/// A stream that is no answer.
-pub(super) fn broken(party: &Party, why: &str) -> ProviderError {
-    let message = format!(
-        "The answer of {} cannot be used: {why}. Send the message again.",
-        party.name
-    );
-    ProviderError::new(ProviderErrorKind::Server, message)
-}
-
-/// A connection that failed, or was silent too long.
-pub(super) fn unreachable(party: &Party, why: &str) -> ProviderError {
-    let why = redact(party, why);
-    let message = format!(
-        "{} cannot be reached ({why}); check the network and the provider's baseUri.",
-        party.name
-    );
-    ProviderError::new(ProviderErrorKind::Server, message)
-}
-
-fn error(
-    party: &Party,
-    kind: ProviderErrorKind,
-    what: &str,
-    text: &str,
-    retry_after: Option<Duration>,
-) -> ProviderError {
-    let name = &party.name;
-    let quoted: String = redact(party, text.trim())
-        .chars()
-        .take(QUOTED_CHARS)
-        .collect();
-    let said = if quoted.is_empty() {
-        String::new()
-    } else {
-        format!(" It said: {quoted}")
-    };
-    let message = match kind {
-        ProviderErrorKind::Auth => {
-            format!(
-                "{name} refused the key ({what}); set another one in the environment or in credentials.json.{said}"
-            )
-        }
-        ProviderErrorKind::Quota => {
-            format!("The quota at {name} is used up ({what}); raise it there.{said}")
-        }
-        ProviderErrorKind::RateLimit => {
-            format!("{name} takes no more requests for the moment ({what}).{said}")
-        }
-        ProviderErrorKind::Overloaded => {
-            format!("{name} is overloaded ({what}); try again later.{said}")
-        }
-        ProviderErrorKind::ContextOverflow => {
-            format!(
-                "The conversation is too long for the model ({what}); start a new session.{said}"
-            )
-        }
-        ProviderErrorKind::BadRequest => {
-            format!(
-                "{name} refused the request ({what}); check the model and the provider's settings.{said}"
-            )
-        }
-        ProviderErrorKind::Server => format!("{name} failed ({what}); try again.{said}"),
-    };
+    let text = String::from_utf8_lossy(body);
+    let value: Option<Value> = serde_json::from_str(&text).ok();
+    let kind = with_retry_header(classify(Some(status.as_u16()), &text), headers);
+    let mut words = match &value {
+        Some(value) => own_words(value),
+        None => Some(plain_words(&text)),
+    }
+    .unwrap_or_default();
+    if let Some(target) = headers.get("location").and_then(|v| v.to_str().ok())
+        && status.is_redirection()
+    {
+        words = format!("it redirects to {target}, which `baseUri` should name");
+    }
+    if words.is_empty() {
+        words = status
+            .canonical_reason()
+            .unwrap_or("no reason given")
+            .to_owned();
+    }
+    let mut message = sentence(party, kind, &format!("HTTP {}", status.as_u16()), &words);
+    let id = ["x-request-id", "request-id"]
+        .iter()
+        .find_map(|name| headers.get(*name)?.to_str().ok());
+    if let Some(id) = id {
+        message.push_str(&format!(" (request {})", party.redact(cut(id, 200))));
+    }
     ProviderError {
         kind,
         message,
-        retry_after,
+        retry_after: retry_after(headers, value.as_ref(), Timestamp::now()),
     }
 }
 
-fn redact(party: &Party, text: &str) -> String {
-    match party
-        .key
-        .as_ref()
-        .map(crate::config::Secret::expose)
-        .filter(|key| !key.is_empty())
-    {
-        Some(key) => text.replace(key, "[key]"),
-        None => text.to_owned(),
-    }
-}
-
-fn kind_of(status: u16, text: &str, hints: RetryHints) -> ProviderErrorKind {
-    let text = text.to_lowercase();
-    let says = |phrase: &str| text.contains(phrase);
-    if OVERFLOW_PHRASES.iter().any(|phrase| says(phrase)) || status == 413 {
-        return ProviderErrorKind::ContextOverflow;
-    }
-    let kind = match status {
-        401 | 403 => ProviderErrorKind::Auth,
-        400 if says("incorrect api key")
-            || says("api key not valid")
-            || says("api_key_invalid") =>
-        {
-            ProviderErrorKind::Auth
-        }
-        402 => ProviderErrorKind::Quota,
-        _ if says("insufficient_quota")
-            || says("exceeded your current quota")
-            || says("billing") =>
-        {
-            ProviderErrorKind::Quota
-        }
-        429 => ProviderErrorKind::RateLimit,
-        503 | 529 => ProviderErrorKind::Overloaded,
-        _ if says("overloaded") => ProviderErrorKind::Overloaded,
-        _ if status == 0 && (says("rate_limit") || says("rate limit")) => {
-            ProviderErrorKind::RateLimit
-        }
-        _ if status == 0 && (says("invalid_api_key") || says("authentication")) => {
-            ProviderErrorKind::Auth
-        }
-        408 | 500.. => ProviderErrorKind::Server,
-        _ => ProviderErrorKind::BadRequest,
+/// The failure that an error object inside a stream, or inside an answer with a good status, means. `error` is the
+/// value of its `error` field, or the document itself.
+pub(crate) fn from_value(party: &Party, error: &Value) -> ProviderError {
+    let status = ["code", "status", "status_code"]
+        .iter()
+        .find_map(|name| error.get(*name))
+        .and_then(|code| {
+            code.as_u64()
+                .or_else(|| code.as_str().and_then(|text| text.parse().ok()))
+        })
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| (400..600).contains(code));
+    let type_status = match error.get("type").and_then(Value::as_str) {
+        Some("invalid_request_error") => Some(400),
+        _ => None,
     };
-    match (hints.should_retry, kind.is_retryable()) {
-        (Some(true), false) if kind == ProviderErrorKind::BadRequest => ProviderErrorKind::Server,
-        (Some(false), true) => ProviderErrorKind::BadRequest,
+    let kind = classify(status.or(type_status), &error.to_string());
+    let words = own_words(error).unwrap_or_else(|| error.to_string());
+    ProviderError {
+        kind,
+        message: sentence(party, kind, "an error in its answer", &words),
+        retry_after: retry_after(&HeaderMap::new(), Some(error), Timestamp::now()),
+    }
+}
+
+/// The failure of an answer that is no answer: an unknown document, an HTML page, a broken event.
+pub(crate) fn from_document(party: &Party, body: &[u8]) -> ProviderError {
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_BODY_BYTES)]);
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) => {
+            let value = match &value {
+                Value::Array(items) => items.first().unwrap_or(&value),
+                _ => &value,
+            };
+            from_value(party, value.get("error").unwrap_or(value))
+        }
+        Err(_) => broken(
+            party,
+            &format!("it answered with no stream: {}", plain_words(&text)),
+        ),
+    }
+}
+
+/// A broken answer, which trying again may mend. `cause` is half a sentence.
+pub(crate) fn broken(party: &Party, cause: &str) -> ProviderError {
+    ProviderError::new(
+        Kind::Server,
+        format!(
+            "Try again: the answer of {} is broken ({}).",
+            party.provider,
+            party.redact(cut(&party.redact(cause), MAX_WORDS))
+        ),
+    )
+}
+
+/// An answer whose end mark never came.
+pub(crate) fn ended_early(party: &Party) -> ProviderError {
+    ProviderError::new(
+        Kind::Server,
+        format!("Try again: {}'s stream ended early.", party.provider),
+    )
+}
+
+/// A provider that has sent nothing for `waited`.
+pub(crate) fn silent(party: &Party, waited: Duration) -> ProviderError {
+    ProviderError::new(
+        Kind::Server,
+        format!(
+            "Try again: {} sent nothing for {} seconds.",
+            party.provider,
+            waited.as_secs()
+        ),
+    )
+}
+
+/// What to do about a failure, with the words of the provider. `what` names how it came, as in `HTTP 429`.
+pub(crate) fn sentence(party: &Party, kind: Kind, what: &str, words: &str) -> String {
+    let provider = &party.provider;
+    let advice = match kind {
+        Kind::Auth => format!("Set a valid key for {provider}, which refused this one"),
+        Kind::Quota => format!("Check plan and billing at {provider}, whose quota is used up"),
+        Kind::RateLimit => format!("Wait and try again: {provider} takes no more requests now"),
+        Kind::Overloaded => format!("Wait and try again: {provider} is overloaded"),
+        Kind::ContextOverflow => {
+            "Compact the session: it is longer than the model's context window".to_owned()
+        }
+        Kind::BadRequest => {
+            format!("Check model and settings: {provider} refused the request")
+        }
+        Kind::Server => format!("Try again: {provider} failed"),
+    };
+    let words = party.redact(words);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{advice} ({what}): {}", cut(&words, MAX_WORDS))
+}
+
+fn classify(status: Option<u16>, text: &str) -> Kind {
+    let text = text.to_lowercase();
+    let has = |texts: &[&str]| texts.iter().any(|known| text.contains(known));
+    let token_count = text.contains("input token count") && text.contains("exceeds the maximum");
+    if has(OVERFLOW) || token_count {
+        return Kind::ContextOverflow;
+    }
+    match status {
+        Some(401 | 403) => Kind::Auth,
+        Some(402) => Kind::Quota,
+        Some(413) => Kind::ContextOverflow,
+        Some(429) if has(QUOTA) => Kind::Quota,
+        Some(429) => Kind::RateLimit,
+        Some(503 | 529) => Kind::Overloaded,
+        _ if has(QUOTA) => Kind::Quota,
+        _ if has(OVERLOADED) => Kind::Overloaded,
+        Some(408 | 500..) => Kind::Server,
+        _ if has(AUTH) => Kind::Auth,
+        Some(_) => Kind::BadRequest,
+        None if has(RATE_LIMIT) => Kind::RateLimit,
+        None if text.contains("invalid_request") || text.contains("not_found") => Kind::BadRequest,
+        None => Kind::Server,
+    }
+}
+
+/// `x-should-retry` is the provider's own judgement; only a key or a quota that is gone stays gone.
+fn with_retry_header(kind: Kind, headers: &HeaderMap) -> Kind {
+    let asked = headers.get("x-should-retry").and_then(|v| v.to_str().ok());
+    match (asked, kind) {
+        (Some("true"), Kind::BadRequest) => Kind::Server,
+        (Some("false"), Kind::RateLimit) => Kind::Quota,
+        (Some("false"), Kind::Overloaded | Kind::Server) => Kind::BadRequest,
         _ => kind,
     }
 }
 
-fn is_bad_request(codes: &str) -> bool {
-    [
-        "invalid_request",
-        "bad_request",
-        "invalid_argument",
-        "tool_use_failed",
-    ]
-    .iter()
-    .any(|code| codes.contains(code))
-}
-
-fn numeric_code(value: &Value) -> Option<u16> {
-    let error = value.get("error").unwrap_or(value);
-    let code = error.get("code").or_else(|| error.get("status_code"))?;
-    code.as_u64()
-        .and_then(|code| u16::try_from(code).ok())
-        .or_else(|| code.as_str()?.parse().ok())
-}
-
-/// The names that an error body gives its kind.
-fn codes_of(value: &Value) -> String {
-    let error = value.get("error").unwrap_or(value);
-    let error = error
-        .as_array()
-        .and_then(|list| list.first())
-        .unwrap_or(error);
-    let names = ["code", "type", "status"]
-        .into_iter()
-        .filter_map(|field| error.get(field)?.as_str());
-    names.collect::<Vec<_>>().join(" ").to_lowercase()
-}
-
-/// The words of an error body, in whichever of the usual forms it has.
-fn message_of(value: &Value) -> Option<String> {
-    let value = value
-        .as_array()
-        .and_then(|list| list.first())
-        .unwrap_or(value);
-    let error = value.get("error").unwrap_or(value);
-    let text = error
-        .as_str()
-        .or_else(|| error.get("message")?.as_str())
-        .or_else(|| value.get("message")?.as_str());
-    text.map(str::to_owned).or_else(|| {
-        let detail = value.get("detail")?;
-        Some(
-            detail
-                .as_str()
-                .map_or_else(|| detail.to_string(), str::to_owned),
-        )
-    })
-}
-
-/// Of an HTML page only its words: a proxy answered, and its page is of no use.
-fn plain_text(body: &str) -> String {
-    if !body.trim_start().starts_with('<') {
-        return body.to_owned();
+/// How long the provider asks to wait, by header or by Gemini's `retryDelay`.
+fn retry_after(headers: &HeaderMap, body: Option<&Value>, now: Timestamp) -> Option<Duration> {
+    let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
+    let seconds = |text: &str| {
+        let number: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(number).ok()
+    };
+    if let Some(wait) = header("retry-after-ms").and_then(|text| seconds(&text)) {
+        return Some(wait / 1000);
     }
-    let mut text = String::new();
-    let mut in_tag = false;
-    for c in body.chars() {
-        match c {
-            '<' => in_tag = true,
-            '>' => {
-                in_tag = false;
-                text.push(' ');
-            }
-            _ if !in_tag => text.push(c),
-            _ => {}
+    if let Some(text) = header("retry-after") {
+        if let Some(wait) = seconds(&text) {
+            return Some(wait);
+        }
+        if let Ok(date) = jiff::fmt::rfc2822::parse(&text) {
+            let wait = date.timestamp().duration_since(now);
+            return Some(wait.try_into().unwrap_or(Duration::ZERO));
         }
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let body = match body? {
+        Value::Array(items) => items.first()?,
+        value => value,
+    };
+    let details = body.get("error").unwrap_or(body).get("details")?;
+    let delay = details
+        .as_array()?
+        .iter()
+        .find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    seconds(delay.trim_end_matches('s'))
 }
 
-/// What the headers of an answer say about trying again.
-pub(super) fn retry_hints(headers: &reqwest::header::HeaderMap) -> RetryHints {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let millis = text("retry-after-ms")
-        .and_then(|ms| ms.parse::<f64>().ok())
-        .map(|ms| ms / 1000.0);
-    let after = millis.or_else(|| text("retry-after").and_then(seconds_until));
-    RetryHints {
-        after: after
-            .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
-            .map(Duration::from_secs_f64),
-        should_retry: text("x-should-retry").and_then(|word| word.parse().ok()),
+/// The message inside an error document of any known shape.
+fn own_words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => own_words(items.first()?),
+        Value::Object(fields) => ["error", "message", "detail", "msg", "code", "type"]
+            .iter()
+            .filter_map(|name| fields.get(*name))
+            .find_map(own_words),
+        _ => None,
     }
+    .filter(|text| !text.trim().is_empty())
 }
 
-/// Seconds, also fractions of them, or an HTTP date.
-fn seconds_until(text: &str) -> Option<f64> {
+/// The words of a body that is not JSON: the title of an HTML page, else the text.
+fn plain_words(text: &str) -> String {
     let text = text.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Some(seconds);
+    if !text.starts_with('<') {
+        return text.to_owned();
     }
-    // RFC 2822 has no "GMT"; an HTTP date is otherwise one.
-    let date = jiff::fmt::rfc2822::parse(&text.replace("GMT", "+0000")).ok()?;
-    let wait = date.timestamp().as_millisecond() - jiff::Timestamp::now().as_millisecond();
-    Some((wait.max(0) as f64) / 1000.0)
+    let lower = text.to_ascii_lowercase();
+    let title = lower.find("<title>").and_then(|start| {
+        let start = start + "<title>".len();
+        let end = start + lower[start..].find("</title>")?;
+        Some(text[start..end].trim())
+    });
+    match title {
+        Some(title) if !title.is_empty() => format!("an HTML page, \"{title}\""),
+        _ => "an HTML page".to_owned(),
+    }
+}
+
+fn cut(text: &str, chars: usize) -> &str {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn party() -> Party {
-        Party {
-            name: "p".to_owned(),
-            key: Some(crate::config::Secret::new("sk-secret")),
-        }
-    }
-
-    fn kind(status: u16, body: &str) -> ProviderErrorKind {
-        from_status(&party(), status, body.as_bytes(), RetryHints::default()).kind
-    }
-
-    #[test]
-    fn status_and_body_together_tell_the_kind() {
-        use ProviderErrorKind as K;
-        assert_eq!(kind(401, ""), K::Auth);
-        assert_eq!(
-            kind(400, r#"{"error":{"message":"Incorrect API key provided"}}"#),
-            K::Auth
-        );
-        assert_eq!(kind(402, ""), K::Quota);
-        assert_eq!(
-            kind(
-                429,
-                r#"{"error":{"code":"insufficient_quota","message":"x"}}"#
-            ),
-            K::Quota
-        );
-        assert_eq!(kind(429, "slow down"), K::RateLimit);
-        assert_eq!(kind(503, "<html>busy</html>"), K::Overloaded);
-        assert_eq!(
-            kind(400, r#"{"error":{"code":"context_length_exceeded"}}"#),
-            K::ContextOverflow
-        );
-        assert_eq!(kind(413, ""), K::ContextOverflow);
-        assert_eq!(kind(404, r#"{"error":"model not found"}"#), K::BadRequest);
-        assert_eq!(kind(500, "oops"), K::Server);
-    }
-
-    #[test]
-    fn a_message_quotes_the_provider_and_never_the_key() {
-        let body = br#"{"error":{"message":"the key sk-secret is wrong"}}"#;
-        let error = from_status(&party(), 401, body, RetryHints::default());
-        assert!(error.message.contains("the key [key] is wrong"), "{error}");
-        let html = b"<html><body><h1>502 Bad Gateway</h1></body></html>";
-        assert!(
-            from_status(&party(), 502, html, RetryHints::default())
-                .message
-                .ends_with("502 Bad Gateway")
-        );
-    }
-
-    #[test]
-    fn waits_come_in_seconds_or_as_a_date() {
-        assert_eq!(seconds_until("1.5"), Some(1.5));
-        assert_eq!(seconds_until("Fri, 31 Dec 1999 23:59:59 GMT"), Some(0.0));
-        assert_eq!(seconds_until("soon"), None);
-    }
-}
+mod tests;

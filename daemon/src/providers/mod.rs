@@ -4,8 +4,8 @@
 //! attempt: retries belong to the turn loop, which discards the partial items of a failed attempt. Dropping the stream
 //! cancels the request and closes its connection.
 
-pub mod chat_completions;
-pub mod demo;
+mod chat_completions;
+mod demo;
 mod errors;
 pub mod event;
 mod http;
@@ -39,16 +39,7 @@ pub struct Adapter {
 }
 
 /// The wires of this build.
-pub const ADAPTERS: &[Adapter] = &[
-    Adapter {
-        protocol: "demo",
-        open: demo::open,
-    },
-    Adapter {
-        protocol: "openai",
-        open: chat_completions::open,
-    },
-];
+pub static ADAPTERS: &[Adapter] = &[chat_completions::ADAPTER, demo::ADAPTER];
 
 /// Binds the adapter of an endpoint's wire.
 ///

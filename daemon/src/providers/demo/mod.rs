@@ -15,10 +15,9 @@ use self::{
     script::Failure,
 };
 use super::{
-    Finish, Message, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError,
+    Adapter, Finish, Message, ModelEvent, ModelRequest, ModelStream, Provider, ProviderError,
     ProviderErrorKind,
 };
-use crate::config::Endpoint;
 
 /// The plain `demo` model writes a word in this time: 50 words a second.
 const WORD_TIME: Duration = Duration::from_millis(20);
@@ -26,16 +25,14 @@ const WORD_TIME: Duration = Duration::from_millis(20);
 /// Characters that count as one token.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// The adapter.
-pub struct Demo;
+/// The registration of this wire. Nothing can go wrong when it is bound.
+pub(super) const ADAPTER: Adapter = Adapter {
+    protocol: "demo",
+    open: |_| Ok(Arc::new(Demo)),
+};
 
-/// Binds the demo model; nothing can go wrong.
-///
-/// # Errors
-/// None.
-pub fn open(_: &Endpoint) -> Result<Arc<dyn Provider>, ProviderError> {
-    Ok(Arc::new(Demo))
-}
+/// The model.
+struct Demo;
 
 impl Provider for Demo {
     fn stream(&self, request: ModelRequest) -> ModelStream {

@@ -107,7 +107,7 @@ fn tool(word: &str, rest: &str) -> Option<(String, Value)> {
         }
         "run" => call("bash", json!({"command": rest})),
         "task" => call("bash_start", json!({"command": rest})),
-        "exec" => call("exec", json!({"command": rest})),
+        "exec" => call("exec", json!({"cmd": rest})),
         "image" => call("view_image", json!({"path": rest})),
         "tool" => {
             let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
