@@ -8,7 +8,6 @@ use crystal_protocol::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -18,13 +17,19 @@ use crate::{
     hub::Hub,
     lifecycle::{self, HomeLock},
     rpc::Table,
-    stdx::process_tree,
+    stdx::{
+        process_tree,
+        rotating_file::{RotatingFile, Rotation},
+    },
     store::{index::SessionIndex, open_turns},
     transport::{connection::Shared, socket::LocalSocket, stdio},
 };
 
-/// Days of logs that are kept.
+/// Log files that are kept: a new one begins each day, and when one is full.
 const LOG_FILES: usize = 7;
+
+/// Largest log file, in bytes.
+const LOG_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Ends of the daemon that clients may ask for at once.
 const SHUTDOWN_CALLS: usize = 8;
@@ -127,18 +132,18 @@ fn socket_failed(home: &Path) -> String {
     )
 }
 
-/// Logs go to a file a day; what they hold is names, numbers and errors, never texts of sessions or keys.
+/// Logs go to files of their own, owner only; what they hold is names, numbers and errors, never texts of sessions or keys.
 fn start_logging(paths: &HomePaths) -> anyhow::Result<tracing_appender::non_blocking::WorkerGuard> {
     paths
         .make(&paths.logs())
         .with_context(|| format!("{} cannot be made", paths.logs().display()))?;
-    let file = RollingFileAppender::builder()
-        .rotation(Rotation::DAILY)
-        .filename_prefix("crystald")
-        .filename_suffix("log")
-        .max_log_files(LOG_FILES)
-        .build(paths.logs())
-        .with_context(|| format!("the log in {} cannot be written", paths.logs().display()))?;
+    let file = RotatingFile::open(Rotation {
+        directory: paths.logs(),
+        prefix: "crystald".to_owned(),
+        max_bytes: LOG_BYTES,
+        keep: LOG_FILES,
+    })
+    .with_context(|| format!("the log in {} cannot be written", paths.logs().display()))?;
     let (writer, guard) = tracing_appender::non_blocking(file);
     let filter = EnvFilter::try_from_env("CRYSTAL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()

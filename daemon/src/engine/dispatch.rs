@@ -23,6 +23,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use super::{
     services::Services,
     turn::{FromTurn, ask},
+    verdict::Verdict,
 };
 use crate::{
     limits::CONCURRENT_CALLS,
@@ -41,17 +42,6 @@ pub(super) struct PendingCall {
     pub(super) name: String,
     /// JSON text.
     pub(super) arguments: String,
-}
-
-/// May a call run?
-#[derive(Clone, Debug)]
-pub(super) enum Verdict {
-    /// Yes.
-    Run(CallApproval),
-    /// No; the text is for the model.
-    Refuse(CallApproval, String),
-    /// Nobody will say: the turn ends.
-    Cancelled,
 }
 
 /// What calls run with, and the way to their session.

@@ -18,7 +18,12 @@ use crystal_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::{actor::Actor, command::Caller, dispatch::Verdict, round::done};
+use super::{
+    actor::Actor,
+    command::Caller,
+    round::done,
+    verdict::{Verdict, digest, verdict_of},
+};
 use crate::{
     approvals::{self, Policy, Ruling},
     store::record::{Decided, Record},
@@ -63,27 +68,56 @@ impl Actor {
         standing: Option<String>,
         reply: oneshot::Sender<Verdict>,
     ) {
-        if let Some(decided) = self
-            .journal
-            .head()
-            .decisions
-            .iter()
-            .rev()
-            .find(|decided| decided.item == item)
-        {
-            let verdict = verdict_of(&effects, decided);
-            done(reply, verdict);
-            return;
+        if let Some(reply) = self.earlier_answer(&item, &effects, reply).await {
+            self.judge_anew(item, effects, standing, reply).await;
         }
-        if let Some(waiting) = self
-            .inquiries
-            .waiting
-            .values_mut()
-            .find(|waiting| waiting.item == item)
+    }
+
+    /// A call that is judged a second time, after a restart, meets the approval that was asked for it before: if what it would do
+    /// is still what was shown. Gives the question back when there is none, or it no longer holds.
+    async fn earlier_answer(
+        &mut self,
+        item: &ItemId,
+        effects: &Effects,
+        reply: oneshot::Sender<Verdict>,
+    ) -> Option<oneshot::Sender<Verdict>> {
+        let decisions = &self.journal.head().decisions;
+        if let Some(decided) = decisions.iter().rev().find(|decided| decided.item == *item)
+            && decided.via != DecidedVia::Cancelled
+            && (decided.shown == digest(effects.preview.as_ref())
+                || decided.decision == Decision::Deny)
         {
-            waiting.asker = Some((effects, reply));
-            return;
+            done(reply, verdict_of(effects, decided));
+            return None;
         }
+        let open = self.view.approvals.iter().find(|approval| {
+            self.inquiries
+                .waiting
+                .get(&approval.id)
+                .is_some_and(|waiting| waiting.item == *item)
+        });
+        let (id, still_true) = match open {
+            Some(approval) => (approval.id.clone(), approval.preview == effects.preview),
+            None => return Some(reply),
+        };
+        if !still_true {
+            self.decide(&id, Decision::Deny, None, DecidedVia::Cancelled, None)
+                .await;
+            return Some(reply);
+        }
+        if let Some(waiting) = self.inquiries.waiting.get_mut(&id) {
+            waiting.asker = Some((effects.clone(), reply));
+        }
+        None
+    }
+
+    async fn judge_anew(
+        &mut self,
+        item: ItemId,
+        effects: Effects,
+        standing: Option<String>,
+        reply: oneshot::Sender<Verdict>,
+    ) {
         let head = self.journal.head();
         let policy = Policy {
             mode: head.settings.mode,
@@ -322,6 +356,12 @@ impl Actor {
         message: Option<String>,
     ) -> Option<Decided> {
         let item = self.inquiries.waiting.get(id)?.item.clone();
+        let shown = self
+            .view
+            .approvals
+            .iter()
+            .find(|approval| approval.id == *id);
+        let shown = digest(shown.and_then(|approval| approval.preview.as_ref()));
         Some(Decided {
             id: id.clone(),
             decision,
@@ -330,6 +370,7 @@ impl Actor {
             message,
             at: Timestamp::now(),
             item,
+            shown,
         })
     }
 
@@ -410,62 +451,4 @@ impl Actor {
 fn age(at: Timestamp) -> Duration {
     let millis = Timestamp::now().as_millis() - at.as_millis();
     Duration::from_millis(u64::try_from(millis).unwrap_or_default())
-}
-
-fn verdict_of(effects: &Effects, decided: &Decided) -> Verdict {
-    let who = decided
-        .by
-        .as_ref()
-        .map_or_else(|| "The session's policy".to_owned(), |by| by.name.clone());
-    if decided.via == DecidedVia::Cancelled {
-        return Verdict::Cancelled;
-    }
-    let rule = |words: &str| {
-        effects
-            .rule
-            .as_ref()
-            .map(|rule| format!("{words}: {}", rule.in_words()))
-    };
-    match decided.decision {
-        Decision::Deny => {
-            let reason = match &decided.message {
-                Some(message) => format!("{who} denied the call: {message}"),
-                None => format!("{who} denied the call."),
-            };
-            let text = format!(
-                "{reason} It was not run. Do not try the same thing in another way; ask what to do instead."
-            );
-            Verdict::Refuse(
-                approvals::judged(effects, CallOutcome::Denied, None, reason),
-                text,
-            )
-        }
-        Decision::Once => {
-            let reason = format!("{who} approved this call.");
-            Verdict::Run(approvals::judged(
-                effects,
-                CallOutcome::Approved,
-                None,
-                reason,
-            ))
-        }
-        Decision::Session => {
-            let reason = format!("{who} approved such calls for this session.");
-            Verdict::Run(approvals::judged(
-                effects,
-                CallOutcome::Approved,
-                rule("this session"),
-                reason,
-            ))
-        }
-        Decision::Always => {
-            let reason = format!("{who} approved such calls in this workspace for good.");
-            Verdict::Run(approvals::judged(
-                effects,
-                CallOutcome::Approved,
-                rule("permissions.json"),
-                reason,
-            ))
-        }
-    }
 }

@@ -32,5 +32,6 @@ mod system;
 mod transcript;
 mod turn;
 mod turns;
+mod verdict;
 
 pub use actor::{Start, spawn};

@@ -14,7 +14,10 @@ use crystal_protocol::{
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
-use super::dispatch::{self, CallHost, PendingCall, Verdict};
+use super::{
+    dispatch::{self, CallHost, PendingCall},
+    verdict::Verdict,
+};
 use crate::{
     config::Model,
     limits::{MODEL_ATTEMPTS, TURN_DURATION, TURN_MODEL_CALLS, TURN_TOOL_CALLS},

@@ -165,6 +165,9 @@ pub struct Decided {
     pub at: Timestamp,
     /// The call's item.
     pub item: ItemId,
+    /// Hash of what was shown when it was asked: the answer is for this and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
 }
 
 /// What a session keeps for good.
