@@ -30,6 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "config",
             "providers",
             "prompts",
+            "tools",
         ],
     ),
     (
@@ -50,16 +51,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "hub",
         &[
-            "stdx", "limits", "terms", "home", "config", "engine", "store",
+            "stdx", "limits", "terms", "home", "config", "engine", "store", "tools",
         ],
     ),
     (
         "rpc",
         &[
-            "stdx", "limits", "terms", "home", "config", "prompts", "hub",
+            "stdx", "limits", "terms", "home", "config", "prompts", "engine", "hub",
         ],
     ),
-    ("transport", &["stdx", "limits", "terms", "home", "rpc"]),
+    (
+        "transport",
+        &["stdx", "limits", "terms", "home", "engine", "hub", "rpc"],
+    ),
 ];
 
 /// Modules that may name all others.

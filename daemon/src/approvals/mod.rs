@@ -1,6 +1,6 @@
 //! May a call run? A pure decision from what the call would do, the session's modes, and the rules that people gave.
 //!
-//! What a call would do is its tool's own word ([`Effects`](crate::tools::Effects)); this module never looks at arguments.
+//! What a call would do is its tool's own word ([`Effects`]); this module never looks at arguments.
 //! The table of modes is in daemon/README.md, "Approval".
 
 use crystal_protocol::{
