@@ -200,7 +200,7 @@ impl Actor {
                     }
                 }
                 () = tokio::time::sleep(SESSION_IDLE.saturating_sub(idle_since.elapsed())), if !self.is_in_use() => {
-                    if self.registry.try_unload(self.handle.id()) {
+                    if self.registry.may_unload(self.handle.id()) {
                         return self.close(Ending::Suspend, "unloaded".to_owned(), Vec::new(), commands).await;
                     }
                     idle_since = Instant::now();
