@@ -30,6 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "config",
             "providers",
             "prompts",
+            "tools",
         ],
     ),
     (
@@ -50,7 +51,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "hub",
         &[
-            "stdx", "limits", "terms", "home", "config", "engine", "store",
+            "stdx", "limits", "terms", "home", "config", "engine", "store", "tools",
         ],
     ),
     (

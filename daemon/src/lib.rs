@@ -5,12 +5,13 @@
 //! 1. [`stdx`], [`limits`], [`terms`], [`home`]: what could be in std; the numbers; shared words; every path under the home.
 //! 2. [`config`]: configuration, credentials, the model catalog, workspace trust.
 //! 3. [`providers`], [`store`], [`prompts`]: model wires; session files; system text. They do not know each other.
-//! 4. [`tools`], [`approvals`]: what a model may call; whether it may.
-//! 5. [`engine`]: one actor a session, the turn loop.
-//! 6. [`hub`]: the live sessions by id, and the list of all.
-//! 7. [`rpc`]: the method table.
-//! 8. [`transport`]: sockets, framing, connections.
-//! 9. [`lifecycle`], [`wiring`]: start and end.
+//! 4. [`tools`]: what a model may call.
+//! 5. [`approvals`]: whether it may. Of tools it knows no more than what a call would do, [`tools::Effects`].
+//! 6. [`engine`]: one actor a session, the turn loop.
+//! 7. [`hub`]: the live sessions by id, and the list of all.
+//! 8. [`rpc`]: the method table.
+//! 9. [`transport`]: sockets, framing, connections.
+//! 10. [`lifecycle`], [`wiring`]: start and end.
 
 pub mod approvals;
 pub mod config;

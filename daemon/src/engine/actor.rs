@@ -23,6 +23,7 @@ use super::{
     inquiries::Inquiries,
     journal::Journal,
     open_items::OpenItems,
+    recover::info_of,
     services::{Registry, Services},
     system::SystemText,
     turn::FromTurn,
@@ -39,7 +40,7 @@ use crate::{
 };
 
 /// What a turn's task may have on its way to the actor.
-const FROM_TURN: usize = 256;
+pub(super) const FROM_TURN: usize = 256;
 
 /// How often a refused write is tried again.
 const DISK_RETRY: Duration = Duration::from_secs(2);
@@ -199,7 +200,7 @@ impl Actor {
                     }
                 }
                 () = tokio::time::sleep(SESSION_IDLE.saturating_sub(idle_since.elapsed())), if !self.is_in_use() => {
-                    if self.registry.try_unload(self.handle.id()) {
+                    if self.registry.may_unload(self.handle.id()) {
                         return self.close(Ending::Suspend, "unloaded".to_owned(), Vec::new(), commands).await;
                     }
                     idle_since = Instant::now();
@@ -332,10 +333,7 @@ impl Actor {
 
     /// Sends `sessionUpdated` when something of the info changed.
     pub(super) fn refresh_info(&mut self) {
-        let mut info = self.current_info();
-        info.seq = self.view.info.seq;
-        info.updated_at = self.view.info.updated_at;
-        info.clients.clone_from(&self.view.info.clients);
+        let info = self.current_info();
         let changed = info != self.view.info;
         if changed {
             self.emit(Event::SessionUpdated {
@@ -356,8 +354,6 @@ impl Actor {
     }
 
     fn current_info(&self) -> SessionInfo {
-        let head = self.journal.head();
-        let settings = &head.settings;
         let status = match (
             &self.work,
             self.view.approvals.is_empty() && self.view.questions.is_empty(),
@@ -367,31 +363,11 @@ impl Actor {
             (_, false) => SessionStatus::Waiting,
         };
         SessionInfo {
-            id: head.id.clone(),
-            title: settings.title.clone(),
-            workspace: settings.workspace.display().to_string(),
-            add_directories: settings
-                .add_directories
-                .iter()
-                .map(|dir| dir.display().to_string())
-                .collect(),
-            mode: settings.mode,
-            approval: settings.approval,
-            provider: settings.provider.clone(),
-            model: settings.model.clone(),
-            image_input: self
-                .services
-                .catalog
-                .image_input(&settings.provider, &settings.model),
-            thinking: settings.thinking,
-            prompt_set: "default".to_owned(),
             status,
-            live: true,
-            clients: self.view.clients.clone(),
-            created_at: head.created_at,
+            clients: self.view.info.clients.clone(),
             updated_at: self.view.info.updated_at,
-            turns: head.turns,
             seq: self.view.info.seq,
+            ..info_of(&self.services, self.journal.head())
         }
     }
 

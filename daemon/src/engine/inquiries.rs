@@ -390,6 +390,10 @@ impl Actor {
 
     /// Cancels everything that waits: the calls go away.
     pub(super) async fn cancel_inquiries(&mut self) {
+        self.deny_all(DecidedVia::Cancelled).await;
+    }
+
+    async fn deny_all(&mut self, via: DecidedVia) {
         let open: Vec<ApprovalId> = self
             .view
             .approvals
@@ -397,8 +401,7 @@ impl Actor {
             .map(|approval| approval.id.clone())
             .collect();
         for id in open {
-            self.decide(&id, Decision::Deny, None, DecidedVia::Cancelled, None)
-                .await;
+            self.decide(&id, Decision::Deny, None, via, None).await;
         }
     }
 
@@ -435,16 +438,7 @@ impl Actor {
 
     /// Denies what is open: no controller came in time.
     pub(super) async fn deny_unattended(&mut self) {
-        let open: Vec<ApprovalId> = self
-            .view
-            .approvals
-            .iter()
-            .map(|approval| approval.id.clone())
-            .collect();
-        for id in open {
-            self.decide(&id, Decision::Deny, None, DecidedVia::Policy, None)
-                .await;
-        }
+        self.deny_all(DecidedVia::Policy).await;
     }
 }
 

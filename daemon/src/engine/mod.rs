@@ -6,7 +6,7 @@
 //! - `turn`, `dispatch`: the task of a running turn. It talks to the model and runs tools, owns no state, and tells the
 //!   actor what happens through a bounded channel.
 //! - `round`, `calls`, `turns`, `inquiries`, `queue`, `operator`, `settings`, `paging`, `recover`: the actor's parts by subject.
-//! - [`event_log`]: the window of events that clients follow. [`transcript`]: items as the model sees them.
+//! - [`event_log`]: the window of events that clients follow. `transcript`: items as the model sees them.
 //!
 //! A turn's life: `Submit` writes the prompt and syncs, starts the turn task. The task asks for a request, streams the
 //! model's events to the actor, which makes items of them; at the round's end it gets the calls back, has each judged

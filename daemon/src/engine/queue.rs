@@ -156,6 +156,7 @@ impl Actor {
         }
     }
 
+    /// Holds what waits: nothing of it starts unseen.
     pub(super) async fn hold_queue(&mut self) {
         if self.view.queue.iter().any(|prompt| !prompt.held) {
             let mut queue = self.view.queue.clone();

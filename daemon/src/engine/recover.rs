@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    actor::{Actor, History, RunningTurn, Start, Work},
+    actor::{Actor, FROM_TURN, History, RunningTurn, Start, Work},
     command::{Command, Ending, Reply, SessionHandle, answer},
     dispatch::PendingCall,
     event_log::EventLog,
@@ -37,9 +37,6 @@ use crate::store::{
     record::{Options, Record},
     remove,
 };
-
-/// Messages of a turn's task that fit on their way to the actor.
-const FROM_TURN: usize = 256;
 
 impl Actor {
     /// Opens a session's files and makes its state whole.
@@ -134,22 +131,9 @@ impl Actor {
         }
         if head.open_turn.is_none() && head.queue.iter().any(|prompt| !prompt.held) {
             // Queued prompts of a turn that ended just before the crash: held, so that nothing starts unseen.
-            self.hold_after_restart().await;
+            self.hold_queue().await;
         }
         Ok(())
-    }
-
-    async fn hold_after_restart(&mut self) {
-        let mut queue = self.view.queue.clone();
-        for prompt in &mut queue {
-            prompt.held = true;
-        }
-        self.journal
-            .record(vec![Record::QueueChanged {
-                queue: queue.clone(),
-            }])
-            .await;
-        self.emit(Event::QueueChanged { queue });
     }
 
     async fn resume(&mut self, open: &OpenTurn, head: &Head) -> Result<(), RpcError> {
@@ -370,6 +354,37 @@ fn took(history: &History) -> Vec<crystal_protocol::ids::QueuedId> {
     queued.collect()
 }
 
+/// What a head says of its session in a line; nothing runs in it and nobody follows it.
+pub(super) fn info_of(services: &Services, head: &Head) -> SessionInfo {
+    let settings = &head.settings;
+    SessionInfo {
+        id: head.id.clone(),
+        title: settings.title.clone(),
+        workspace: settings.workspace.display().to_string(),
+        add_directories: settings
+            .add_directories
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect(),
+        mode: settings.mode,
+        approval: settings.approval,
+        provider: settings.provider.clone(),
+        model: settings.model.clone(),
+        image_input: services
+            .catalog
+            .image_input(&settings.provider, &settings.model),
+        thinking: settings.thinking,
+        prompt_set: "default".to_owned(),
+        status: SessionStatus::Idle,
+        live: true,
+        clients: Vec::new(),
+        created_at: head.created_at,
+        updated_at: head.updated_at,
+        turns: head.turns,
+        seq: head.next_seq.saturating_sub(1),
+    }
+}
+
 fn view_of(
     services: &Services,
     head: &Head,
@@ -382,32 +397,7 @@ fn view_of(
         .catalog
         .context_window(&settings.provider, &settings.model);
     Snapshot {
-        info: SessionInfo {
-            id: head.id.clone(),
-            title: settings.title.clone(),
-            workspace: settings.workspace.display().to_string(),
-            add_directories: settings
-                .add_directories
-                .iter()
-                .map(|dir| dir.display().to_string())
-                .collect(),
-            mode: settings.mode,
-            approval: settings.approval,
-            provider: settings.provider.clone(),
-            model: settings.model.clone(),
-            image_input: services
-                .catalog
-                .image_input(&settings.provider, &settings.model),
-            thinking: settings.thinking,
-            prompt_set: "default".to_owned(),
-            status: SessionStatus::Idle,
-            live: true,
-            clients: Vec::new(),
-            created_at: head.created_at,
-            updated_at: head.updated_at,
-            turns: head.turns,
-            seq: head.next_seq.saturating_sub(1),
-        },
+        info: info_of(services, head),
         items,
         has_more,
         turn: None,

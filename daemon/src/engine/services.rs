@@ -35,8 +35,8 @@ pub trait Registry: Send + Sync {
     fn session_changed(&self, info: &SessionInfo);
     /// A session's head was saved, or it was unloaded.
     fn session_saved(&self, head: &Head);
-    /// A session asks to be unloaded; true when no call can reach it any more.
-    fn try_unload(&self, id: &SessionId) -> bool;
+    /// Whether an idle session may be unloaded: no call waits for it. Calls that come later go to its next life.
+    fn may_unload(&self, id: &SessionId) -> bool;
     /// A session is gone from memory, and from disk when it was deleted; calls that came too late are handed back.
     fn session_gone(&self, id: &SessionId, deleted: bool, late: mpsc::Receiver<Command>);
     /// A session could not be opened; its calls are to be answered with the error.

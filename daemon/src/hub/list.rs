@@ -1,6 +1,6 @@
 //! The list of sessions, and keeping its cache on disk.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crystal_protocol::{
     approval::ApprovalMode,
@@ -34,10 +34,15 @@ impl Hub {
     ///
     /// # Errors
     /// `invalidParams` for a cursor that is none of ours.
-    pub fn list(&self, params: &SessionListParams) -> Result<SessionListResult, RpcError> {
+    pub async fn list(&self, params: &SessionListParams) -> Result<SessionListResult, RpcError> {
         let limit = params.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
         let workspace = match (&params.workspace, params.all) {
-            (Some(workspace), None | Some(false)) => Some(workspace.canonicalize_or_same()),
+            // Another spelling of a workspace is the same workspace.
+            (Some(workspace), None | Some(false)) => Some(
+                tokio::fs::canonicalize(workspace)
+                    .await
+                    .unwrap_or_else(|_| workspace.clone()),
+            ),
             _ => None,
         };
         let mut state = self.lock();
@@ -180,16 +185,5 @@ impl Hub {
             tokio::time::sleep(SAVE_AFTER).await;
             self.save_index().await;
         }
-    }
-}
-
-trait CanonicalizeOrSame {
-    fn canonicalize_or_same(&self) -> std::path::PathBuf;
-}
-
-impl CanonicalizeOrSame for Path {
-    /// Another spelling of a workspace is the same workspace.
-    fn canonicalize_or_same(&self) -> std::path::PathBuf {
-        self.canonicalize().unwrap_or_else(|_| self.to_owned())
     }
 }

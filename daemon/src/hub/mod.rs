@@ -339,13 +339,10 @@ impl Registry for HubRegistry {
         self.0.index_dirty.notify_one();
     }
 
-    fn try_unload(&self, id: &SessionId) -> bool {
-        let mut state = self.0.lock();
-        let idle = state.live.get(id).is_some_and(|handle| !handle.has_mail());
-        if idle {
-            state.live.remove(id);
-        }
-        idle
+    fn may_unload(&self, id: &SessionId) -> bool {
+        let state = self.0.lock();
+        // It stays among the live until it is gone, so that its next life does not begin before its files are saved.
+        state.live.get(id).is_some_and(|handle| !handle.has_mail())
     }
 
     fn session_gone(&self, id: &SessionId, deleted: bool, mut late: mpsc::Receiver<Command>) {
@@ -358,9 +355,15 @@ impl Registry for HubRegistry {
             state.index.remove(id);
             self.0.index_dirty.notify_one();
         }
-        // Calls that came too late go to the session's next life; of a deleted one they fail by their dropped answers.
+        // Calls that came too late go to the session's next life, in their order; those on a deleted session fail.
         while let Ok(command) = late.try_recv() {
-            if deleted || matches!(command, Command::Detach { .. } | Command::Close { .. }) {
+            let is_for_next = match &command {
+                // A client that left is known to a next life only if an earlier call began one.
+                Command::Detach { .. } => state.live.contains_key(id),
+                Command::Close { ending, .. } => *ending != Ending::Suspend,
+                _ => true,
+            };
+            if deleted || !is_for_next {
                 settle_late(command, deleted);
                 continue;
             }
@@ -390,7 +393,7 @@ impl Registry for HubRegistry {
     }
 }
 
-/// A second close of a session that is closed already has nothing to do; anything else of a deleted one fails.
+/// Answers a call that goes to no next life: a close has nothing left to do, anything else fails.
 fn settle_late(command: Command, deleted: bool) {
     match command {
         Command::Close { reply, .. } => engine::command::answer(reply, Ok(())),

@@ -36,7 +36,9 @@ pub(super) fn register_methods(
         let (session, notes) = call.hub.create(params, &call.caller()?).await?;
         Ok(SessionCreateResult { session, notes })
     })?;
-    register::<SessionList, _, _>(module, |params, call| async move { call.hub.list(&params) })?;
+    register::<SessionList, _, _>(module, |params, call| async move {
+        call.hub.list(&params).await
+    })?;
     register::<SessionGet, _, _>(module, |params, call| async move {
         Ok(SessionResult {
             session: call.hub.info(&params.session)?,

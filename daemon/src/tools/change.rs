@@ -12,10 +12,28 @@ use std::{
 use crystal_protocol::approval::Preview;
 
 use super::{
-    Effects, FileVersion, ToolContext, diff,
+    Effects, FileVersion, ResolvedPath, ToolContext, ToolOutput, diff,
+    fence::blocking,
     handle::{self, Directory, FileFault},
     text_file::{self, Encoding},
 };
+use crate::stdx::visible::escape_invisible;
+
+/// How people read the path of a file that is changed.
+pub fn shown(target: &ResolvedPath, cx: &ToolContext) -> String {
+    escape_invisible(&target.display(&cx.workspace.root))
+}
+
+/// Runs a change off the async runtime: the sentence that says what was done, or why nothing was.
+pub async fn output_of(
+    work: impl FnOnce() -> Result<String, String> + Send + 'static,
+) -> ToolOutput {
+    match blocking(work).await {
+        Ok(Ok(done)) => ToolOutput::success(done),
+        Ok(Err(wrong)) => ToolOutput::failure(wrong),
+        Err(broken) => broken,
+    }
+}
 
 /// A file as it is.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::{
     BuiltIn, Effects, ResolvedPath, ToolContext, ToolOutput,
-    change::{self, Change},
+    change::{self, Change, shown},
     fence::{self, Access, Scope, blocking},
     nearest,
     replace::{Places, ReplaceFault, replace},
     text_file::{self, binary_kind},
 };
-use crate::{limits::EDIT_FILE_BYTES, stdx::visible::escape_invisible};
+use crate::limits::EDIT_FILE_BYTES;
 
 /// Line numbers named when a text occurs more than once.
 const NAMED_LINES: usize = 20;
@@ -93,16 +93,8 @@ impl BuiltIn for Edit {
             };
             Ok::<_, String>(format!("Edited {shown} in {places}.\n{}", change.diff()))
         };
-        match blocking(work).await {
-            Ok(Ok(done)) => ToolOutput::success(done),
-            Ok(Err(wrong)) => ToolOutput::failure(wrong),
-            Err(broken) => broken,
-        }
+        change::output_of(work).await
     }
-}
-
-fn shown(target: &ResolvedPath, cx: &ToolContext) -> String {
-    escape_invisible(&target.display(&cx.workspace.root))
 }
 
 /// The change and in how many places it is.

@@ -7,14 +7,11 @@ use serde::Deserialize;
 
 use super::{
     BuiltIn, Effects, ResolvedPath, ToolContext, ToolOutput,
-    change::{self, Change},
+    change::{self, Change, shown},
     fence::{self, Access, Scope, blocking},
     text_file::in_bytes,
 };
-use crate::{
-    limits::{EDIT_FILE_BYTES, WRITE_BYTES},
-    stdx::visible::escape_invisible,
-};
+use crate::limits::{EDIT_FILE_BYTES, WRITE_BYTES};
 
 /// The tool.
 #[derive(Debug, Default)]
@@ -83,16 +80,8 @@ impl BuiltIn for Write {
             let size = in_bytes(args.content.len() as u64);
             Ok::<_, String>(format!("{done} {shown}, {size}.\n{}", change.diff()))
         };
-        match blocking(work).await {
-            Ok(Ok(done)) => ToolOutput::success(done),
-            Ok(Err(wrong)) => ToolOutput::failure(wrong),
-            Err(broken) => broken,
-        }
+        change::output_of(work).await
     }
-}
-
-fn shown(target: &ResolvedPath, cx: &ToolContext) -> String {
-    escape_invisible(&target.display(&cx.workspace.root))
 }
 
 fn work_out(target: &ResolvedPath, args: &WriteArgs, cx: &ToolContext) -> Result<Change, String> {

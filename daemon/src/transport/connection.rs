@@ -105,8 +105,9 @@ async fn read<R: AsyncRead + Unpin>(
             line = lines.next(), if calls.len() < REQUESTS_IN_FLIGHT => match line {
                 Ok(Some(Line::Message(line))) => {
                     let table = shared.table.clone();
+                    let text = line.clone();
                     let call = AssertUnwindSafe(dispatch::serve(table, connection.clone(), line)).catch_unwind();
-                    let mut call = Box::pin(call.map(|served| served.unwrap_or_else(|_| panicked())));
+                    let mut call = Box::pin(call.map(move |served| served.unwrap_or_else(|_| dispatch::panicked(&text))));
                     // The first step of each call is taken in the order in which they came.
                     match futures_util::poll!(&mut call) {
                         std::task::Poll::Ready(reply) => {
@@ -142,13 +143,5 @@ async fn read<R: AsyncRead + Unpin>(
     };
     if tokio::time::timeout(DRAIN, rest).await.is_err() {
         tracing::debug!(connection = %connection.id, "waiting calls were cancelled with their connection");
-    }
-}
-
-fn panicked() -> Reply {
-    tracing::error!("a call panicked");
-    Reply {
-        line: None,
-        then: Vec::new(),
     }
 }

@@ -74,6 +74,21 @@ pub(super) fn too_long(head: &[u8], bound: usize) -> Reply {
     )
 }
 
+/// The answer to a line whose call panicked; none when the line shows no id, as a notification does.
+pub(super) fn panicked(line: &[u8]) -> Reply {
+    tracing::error!("a call panicked");
+    match salvage_id(line) {
+        Id::Null => Reply {
+            line: None,
+            then: Vec::new(),
+        },
+        id => {
+            let message = "The call failed by a fault of the daemon's own; its log has more.";
+            refusal(id, &RpcError::new(ErrorKind::InternalError, message))
+        }
+    }
+}
+
 async fn serve_batch(
     table: &Table,
     connection: &Arc<Connection>,

@@ -1,6 +1,6 @@
 //! The local socket: a Unix socket of one's own in a directory of one's own, or an owner-only named pipe.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use crystal_protocol::home::Home;
 use interprocess::local_socket::{
@@ -15,6 +15,9 @@ use super::{
     half::Half,
     peer::is_same_user,
 };
+
+/// How long is waited for a client that found the socket's name just before it went.
+const BACKLOG_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A listening socket, and what it takes to remove it and nothing else.
 pub struct LocalSocket {
@@ -48,7 +51,7 @@ impl LocalSocket {
                     Err(error) => {
                         // Out of descriptors, most likely: give those that are there time to go.
                         tracing::warn!(%error, "a connection could not be accepted");
-                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                        tokio::time::sleep(Duration::from_millis(50)).await;
                     }
                 },
             }
@@ -56,20 +59,17 @@ impl LocalSocket {
     }
 
     /// Takes the socket's name away, so that new clients start a new daemon, then serves those that had come already.
-    /// True when there was one.
+    /// True when there were any.
     pub async fn retire(&self, shared: &Shared, tasks: &TaskTracker) -> bool {
         self.unlink();
-        // A client that had found the name before it went is in the backlog within this time.
-        let late =
-            tokio::time::timeout(std::time::Duration::from_millis(20), self.listener.accept())
-                .await;
-        match late {
-            Ok(Ok(stream)) => {
-                serve_one(stream, shared, tasks);
-                true
-            }
-            Ok(Err(_)) | Err(_) => false,
+        let mut any = false;
+        while let Ok(Ok(stream)) =
+            tokio::time::timeout(BACKLOG_PATIENCE, self.listener.accept()).await
+        {
+            serve_one(stream, shared, tasks);
+            any = true;
         }
+        any
     }
 
     /// Listens again after [`LocalSocket::retire`].
