@@ -20,6 +20,9 @@ use crate::limits;
 /// Granularity of a [`Budget`], in bytes: semaphore permits are 32 bit.
 const BUDGET_UNIT: usize = 1024;
 
+/// The beginning of a line is not budgeted, so that small calls pass when large ones have used the budget up.
+const UNBUDGETED_BYTES: usize = 64 * 1024;
+
 /// Bytes asked of the stream at a time.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -156,6 +159,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let Some((budget, held)) = &mut self.budget else {
             return;
         };
+        if self.buffer.len() < UNBUDGETED_BYTES {
+            return;
+        }
         let needed = (self.buffer.len() + READ_BYTES) / BUDGET_UNIT;
         let has = held
             .as_ref()

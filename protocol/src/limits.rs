@@ -42,6 +42,12 @@ pub const IMAGE_BYTES: usize = 20 * 1024 * 1024;
 /// Background tasks that may be active in one session.
 pub const ACTIVE_TASKS: usize = 32;
 
+/// Largest message of a user, in bytes of its texts and paths.
+pub const PROMPT_BYTES: usize = 4 * 1024 * 1024;
+
+/// All prompts that wait in one session, in bytes.
+pub const QUEUE_BYTES: usize = 16 * 1024 * 1024;
+
 /// Shortest session prefix that a call may use, in characters.
 pub const SESSION_PREFIX_CHARS: usize = 4;
 

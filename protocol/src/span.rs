@@ -53,3 +53,13 @@ pub fn plain_text(spans: &[Span]) -> String {
     }
     out
 }
+
+/// What spans weigh, in bytes of their texts and paths.
+pub fn bytes(spans: &[Span]) -> usize {
+    let of = |span: &Span| match span {
+        Span::Text { text } => text.len(),
+        Span::Image { .. } => 0,
+        Span::File { path, .. } => path.len(),
+    };
+    spans.iter().map(of).sum()
+}

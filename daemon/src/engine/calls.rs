@@ -21,7 +21,11 @@ impl Actor {
         };
         open.running = true;
         self.journal
-            .record(vec![Record::CallStarted { item: id.clone() }])
+            .record(vec![Record::CallStarted {
+                item: id.clone(),
+                title: Some(title.clone()),
+                approval: Some(approval.clone()),
+            }])
             .await;
         self.restart_call(id, |call| {
             call.status = ToolCallStatus::Running;

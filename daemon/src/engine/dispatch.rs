@@ -5,6 +5,7 @@
 //! that touches a file which an earlier call of the batch writes is planned when that one is done, so that its preview is true.
 
 use std::{
+    collections::VecDeque,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -413,30 +414,41 @@ fn split(text: &str, bytes: usize) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A producer's allowance of bytes: refills by the second, up to a second's worth.
+/// A producer's allowance of bytes: in no second more than the bound.
 struct Allowance {
-    left: f64,
-    at: Instant,
+    /// What passed within the last second, oldest first, and when.
+    passed: VecDeque<(Instant, usize)>,
+    bytes: usize,
 }
+
+/// Pieces that pass within so short a time are kept as one.
+const SAME_MOMENT: Duration = Duration::from_millis(10);
 
 impl Allowance {
     fn new() -> Self {
         Self {
-            left: OUTPUT_BYTES_PER_SECOND as f64,
-            at: Instant::now(),
+            passed: VecDeque::new(),
+            bytes: 0,
         }
     }
 
     fn take(&mut self, bytes: usize) -> bool {
         let now = Instant::now();
-        let earned = now.duration_since(self.at).as_secs_f64() * OUTPUT_BYTES_PER_SECOND as f64;
-        self.at = now;
-        self.left = (self.left + earned).min(OUTPUT_BYTES_PER_SECOND as f64);
-        let enough = self.left >= bytes as f64;
-        if enough {
-            self.left -= bytes as f64;
+        while let Some((at, passed)) = self.passed.front().copied()
+            && now.duration_since(at) >= Duration::from_secs(1) + SAME_MOMENT
+        {
+            self.passed.pop_front();
+            self.bytes -= passed;
         }
-        enough
+        if self.bytes + bytes > OUTPUT_BYTES_PER_SECOND {
+            return false;
+        }
+        self.bytes += bytes;
+        match self.passed.back_mut() {
+            Some((at, passed)) if now.duration_since(*at) < SAME_MOMENT => *passed += bytes,
+            _ => self.passed.push_back((now, bytes)),
+        }
+        true
     }
 }
 
@@ -455,7 +467,7 @@ mod tests {
         let mut allowance = Allowance::new();
         let piece = 64 * 1024;
         let passed = (0..100).filter(|_| allowance.take(piece)).count();
-        assert!((16..=20).contains(&passed), "{passed} pieces passed");
+        assert_eq!(passed, 16);
     }
 
     #[test]

@@ -305,19 +305,7 @@ impl Actor {
             .rev()
             .find(|decided| decided.id == *id)
         {
-            Some(first) => {
-                let who = first
-                    .by
-                    .as_ref()
-                    .map_or("the session's policy", |by| by.name.as_str());
-                let message =
-                    format!("This approval was already answered by {who}; nothing was changed.");
-                RpcError::new(ErrorKind::AlreadyResolved, message)
-                    .with("id", id.as_str())
-                    .with("decision", serde_json::json!(first.decision))
-                    .with("via", serde_json::json!(first.via))
-                    .with("by", serde_json::json!(first.by))
-            }
+            Some(first) => already_resolved(first),
             None => RpcError::not_found(
                 "approval",
                 format!(
@@ -439,6 +427,31 @@ impl Actor {
     /// Denies what is open: no controller came in time.
     pub(super) async fn deny_unattended(&mut self) {
         self.deny_all(DecidedVia::Policy).await;
+    }
+}
+
+/// The error for a second answer: who or what decided, and what.
+fn already_resolved(first: &Decided) -> RpcError {
+    let message = match (&first.by, first.via) {
+        (Some(by), _) => format!(
+            "This approval was already answered by {}; nothing was changed.",
+            by.name
+        ),
+        (None, DecidedVia::Cancelled) => {
+            "This approval was cancelled with its call; nothing was changed.".to_owned()
+        }
+        (None, _) => {
+            "This approval was already decided by the session's policy; nothing was changed."
+                .to_owned()
+        }
+    };
+    let error = RpcError::new(ErrorKind::AlreadyResolved, message)
+        .with("id", first.id.as_str())
+        .with("decision", serde_json::json!(first.decision))
+        .with("via", serde_json::json!(first.via));
+    match &first.by {
+        Some(by) => error.with("by", serde_json::json!(by)),
+        None => error,
     }
 }
 

@@ -6,9 +6,10 @@ use crystal_protocol::{
     error::RpcError,
     event::Event,
     ids::{ConnectionId, ItemId},
-    item::{Item, ItemField},
+    item::{Item, ItemBody, ItemField},
     limits::{ITEM_FIELD_BYTES, SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES},
     session::{Role, Snapshot},
+    span,
 };
 
 use super::{
@@ -252,12 +253,16 @@ fn last_items(items: &[Item], limit: usize) -> ItemPage {
 
 fn size(item: &Item) -> usize {
     let fields = [ItemField::Text, ItemField::Arguments, ItemField::Output];
-    ITEM_OVERHEAD_BYTES
-        + fields
-            .into_iter()
-            .filter_map(|field| item.field(field))
-            .map(str::len)
-            .sum::<usize>()
+    let texts: usize = fields
+        .into_iter()
+        .filter_map(|field| item.field(field))
+        .map(str::len)
+        .sum();
+    let spans = match &item.body {
+        ItemBody::UserMessage { spans, .. } => span::bytes(spans),
+        _ => 0,
+    };
+    ITEM_OVERHEAD_BYTES + texts + spans
 }
 
 /// An item with its large fields cut to their ends: deltas go on from there.

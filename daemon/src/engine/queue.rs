@@ -4,6 +4,7 @@ use crystal_protocol::{
     error::{ErrorKind, RpcError},
     event::Event,
     ids::QueuedId,
+    limits::{PROMPT_BYTES, QUEUE_BYTES},
     rpc::{QueueEditParams, QueuePlace, TurnSubmitParams, TurnSubmitResult, WhenBusy},
     session::ClientRef,
     span::{self, Span},
@@ -97,6 +98,7 @@ impl Actor {
     }
 
     async fn change_queue(&mut self, queue: Vec<QueuedPrompt>) -> Result<(), RpcError> {
+        check_queue(&queue)?;
         self.journal
             .commit(vec![Record::QueueChanged {
                 queue: queue.clone(),
@@ -284,6 +286,23 @@ fn check_spans(spans: &[Span]) -> Result<(), RpcError> {
         return Err(RpcError::invalid_params(
             "spans: the message is empty; write something into it.",
         ));
+    }
+    let bytes = span::bytes(spans);
+    if bytes > PROMPT_BYTES {
+        let message = format!(
+            "The message has {bytes} bytes, more than the {PROMPT_BYTES} of a prompt; put the text into a file and name it."
+        );
+        return Err(RpcError::new(ErrorKind::TooLarge, message));
+    }
+    Ok(())
+}
+
+/// Whether the queue is within its bound.
+fn check_queue(queue: &[QueuedPrompt]) -> Result<(), RpcError> {
+    let bytes: usize = queue.iter().map(|prompt| span::bytes(&prompt.spans)).sum();
+    if bytes > QUEUE_BYTES {
+        let message = "The prompts that wait are too large together; wait for the turn to end, or remove some with queue/remove.";
+        return Err(RpcError::new(ErrorKind::LimitReached, message).with("limit", "queueBytes"));
     }
     Ok(())
 }

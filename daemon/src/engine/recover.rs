@@ -11,6 +11,7 @@ use crystal_protocol::{
     ids::ItemId,
     item::{ItemBody, NoteLevel, ToolCallStatus},
     limits::{SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES},
+    rpc::Environment,
     session::{SessionInfo, SessionStatus, Snapshot},
     time::Timestamp,
     turn::{Activity, ActivityKind, TurnReason},
@@ -53,7 +54,12 @@ impl Actor {
                 head,
                 log,
                 environment,
-            } => (*head, log, environment, Vec::new()),
+            } => {
+                // The daemon's own, where its client sent none: another client's must not slip in later.
+                let environment =
+                    environment.unwrap_or_else(|| Arc::new(Environment::of_this_process()));
+                (*head, log, Some(environment), Vec::new())
+            }
             Start::Saved => {
                 let loaded = load::load(&services.paths, handle.id())
                     .await

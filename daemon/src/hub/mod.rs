@@ -126,6 +126,25 @@ impl Hub {
         async move { answer?.await.unwrap_or_else(|_| Err(gone())) }
     }
 
+    /// Sends a command to a session that is live; `None` when it is not, and nothing is loaded.
+    ///
+    /// # Errors
+    /// As [`Hub::send`], and those of the command itself.
+    pub fn ask_live<T: Send + 'static>(
+        self: &Arc<Self>,
+        session: &SessionId,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<Option<impl Future<Output = Result<T, RpcError>> + Send + 'static>, RpcError> {
+        let id = self.resolve(session)?;
+        if !self.lock().live.contains_key(&id) {
+            return Ok(None);
+        }
+        let answer = self.send(&id, command)?;
+        Ok(Some(
+            async move { answer.await.unwrap_or_else(|_| Err(gone())) },
+        ))
+    }
+
     /// The id that a call means: whole, or a unique prefix.
     ///
     /// # Errors

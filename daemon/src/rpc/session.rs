@@ -40,9 +40,13 @@ pub(super) fn register_methods(
         call.hub.list(&params).await
     })?;
     register::<SessionGet, _, _>(module, |params, call| async move {
-        Ok(SessionResult {
-            session: call.hub.info(&params.session)?,
-        })
+        // A live session answers in its turn; one that is not is not loaded for this.
+        let live = call.hub.ask_live(&params.session, Command::Info)?;
+        let session = match live {
+            Some(answer) => answer.await?,
+            None => call.hub.info(&params.session)?,
+        };
+        Ok(SessionResult { session })
     })?;
     register::<SessionAttach, _, _>(module, attach)?;
     register::<SessionDetach, _, _>(module, |params, call| async move { detach(&params, &call) })?;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crystal_protocol::{
     approval::Approval,
     ids::{ItemId, SessionId},
-    item::Item,
+    item::{CallApproval, Item, ItemBody},
     limits::KEPT_TURNS,
     task::Todo,
     time::Timestamp,
@@ -238,11 +238,11 @@ impl Head {
                 }
                 self.open_item(item.clone(), *round);
             }
-            Record::CallStarted { item } => {
-                if let Some(open) = self.open_item_mut(item) {
-                    open.running = true;
-                }
-            }
+            Record::CallStarted {
+                item,
+                title,
+                approval,
+            } => self.start_call(item, title.as_deref(), approval.as_ref()),
             Record::Progress {
                 started,
                 item,
@@ -341,6 +341,19 @@ impl Head {
                     running: false,
                 }),
             }
+        }
+    }
+
+    fn start_call(&mut self, item: &ItemId, title: Option<&str>, approval: Option<&CallApproval>) {
+        let Some(open) = self.open_item_mut(item) else {
+            return;
+        };
+        open.running = true;
+        if let ItemBody::ToolCall(call) = &mut open.item.body {
+            if let Some(title) = title {
+                title.clone_into(&mut call.title);
+            }
+            call.approval = approval.cloned();
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crystal_protocol::{
     approval::{Approval, ApprovalMode, DecidedVia, Decision},
     ids::{ApprovalId, ItemId, QueuedId, SessionId},
-    item::{Item, ItemField},
+    item::{CallApproval, Item, ItemField},
     rpc::{Asking, TimeoutSetting, TurnLimits, WhenUnattended},
     session::{ClientRef, Mode, Thinking},
     task::Todo,
@@ -83,6 +83,12 @@ pub enum Record {
     CallStarted {
         /// The item.
         item: ItemId,
+        /// What it is about, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// How it was judged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<CallApproval>,
     },
     /// More of what an open item has streamed.
     Progress {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::stdx::visible::escape_invisible;
+
 pub use effects::{Effects, ResolvedPath};
 
 /// Opaque data of a provider that belongs to one answer (signatures, reasoning to send back). Only the protocol and
@@ -44,9 +46,9 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The rule in words, as it is shown before it is given.
+    /// The rule in words, as it is shown before it is given; control and invisible characters as escapes.
     pub fn in_words(&self) -> String {
-        match self {
+        let words = match self {
             Self::EditsBelow { directory } => {
                 format!("edit and write files in {} and below", directory.display())
             }
@@ -54,7 +56,8 @@ impl Rule {
                 format!("read files in {} and below", directory.display())
             }
             Self::Command { text } => format!("run exactly this command: {text}"),
-        }
+        };
+        escape_invisible(&words)
     }
 
     /// Whether a yes to this rule is a yes to `other` too.

@@ -7,6 +7,7 @@ use crystal_protocol::{
     event::{Resync, SESSION_RESYNC},
     frame::line_of,
     ids::SessionId,
+    limits::MESSAGE_BYTES,
     rpc::ShutdownMode,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -219,22 +220,37 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         };
         follow.cursor = attached.seq;
         follow.events = attached.events;
-        let params = Resync {
+        let mut params = Resync {
             session: fresh.session,
             seq: attached.seq,
             reason: "The client was too far behind: the events it missed are no longer kept."
                 .to_owned(),
             snapshot,
         };
-        match serde_json::to_vec(&Notification {
-            jsonrpc: "2.0",
-            method: SESSION_RESYNC,
-            params: &params,
-        }) {
-            Ok(json) => buffer.extend_from_slice(&line_of(&json)),
-            Err(error) => tracing::error!(%error, "a snapshot could not be serialised"),
+        let mut line = resync_line(&params);
+        if line.len() > MESSAGE_BYTES {
+            // Items can be paged to; what else there is must come whole.
+            params.snapshot.items.clear();
+            params.snapshot.has_more = true;
+            line = resync_line(&params);
         }
+        buffer.extend_from_slice(&line);
     }
+}
+
+fn resync_line(params: &Resync) -> Bytes {
+    let notification = Notification {
+        jsonrpc: "2.0",
+        method: SESSION_RESYNC,
+        params,
+    };
+    serde_json::to_vec(&notification).map_or_else(
+        |error| {
+            tracing::error!(%error, "a snapshot could not be serialised");
+            Bytes::new()
+        },
+        |json| line_of(&json),
+    )
 }
 
 async fn next_event(events: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {

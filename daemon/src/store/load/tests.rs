@@ -37,6 +37,8 @@ fn records(id: &SessionId) -> Vec<Record> {
         },
         Record::CallStarted {
             item: crate::store::head::item_id(3),
+            title: None,
+            approval: None,
         },
         finished(call(3, ToolCallStatus::Succeeded)),
         turn_ended(1),
