@@ -99,9 +99,9 @@ async fn serve(paths: HomePaths, serving: Serving) -> anyhow::Result<()> {
     let index = SessionIndex::load(&paths)
         .await
         .context("the sessions could not be listed")?;
-    let hub = Arc::new(Hub::new(services, index));
-    let table = Arc::new(Table::new(hub.clone()).context("the method table is broken")?);
     let (shutdown, shutdown_calls) = mpsc::channel(SHUTDOWN_CALLS);
+    let hub = Arc::new(Hub::new(services, index, shutdown.clone()));
+    let table = Arc::new(Table::new(hub.clone()).context("the method table is broken")?);
     let shared = Shared {
         hub: hub.clone(),
         table,
@@ -156,7 +156,8 @@ fn start_logging(paths: &HomePaths) -> anyhow::Result<tracing_appender::non_bloc
             .location()
             .map(ToString::to_string)
             .unwrap_or_default();
-        tracing::error!(%place, "a task panicked: {}", panic.payload_as_str().unwrap_or("no message"));
+        // Not its message: that may quote a session.
+        tracing::error!(%place, "a task panicked");
     }));
     Ok(guard)
 }

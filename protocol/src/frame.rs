@@ -12,7 +12,7 @@ use std::sync::{
 use bytes::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
 };
 
 use crate::limits;
@@ -37,13 +37,27 @@ pub enum Line {
 
 /// What all readers of a process may hold of unfinished lines together.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Semaphore>);
+pub struct Budget {
+    bytes: Arc<Semaphore>,
+    /// One reader at a time may go over the budget, so that some line always gets whole and gives back what it took.
+    overdraft: Arc<Semaphore>,
+}
 
 impl Budget {
     /// A budget of so many bytes, rounded down to whole KiB.
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes / BUDGET_UNIT)))
+        Self {
+            bytes: Arc::new(Semaphore::new(bytes / BUDGET_UNIT)),
+            overdraft: Arc::new(Semaphore::new(1)),
+        }
     }
+}
+
+/// What a reader has of a budget.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Option<OwnedSemaphorePermit>,
+    overdraft: Option<OwnedSemaphorePermit>,
 }
 
 /// Reads lines from a byte stream.
@@ -56,7 +70,7 @@ pub struct LineReader<R> {
     /// The beginning of an oversize line whose rest is being skipped.
     skipping: Option<Bytes>,
     bound: Arc<AtomicUsize>,
-    budget: Option<(Budget, Option<tokio::sync::OwnedSemaphorePermit>)>,
+    budget: Option<(Budget, Held)>,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
@@ -75,7 +89,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Shares a budget with other readers.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Self {
-        self.budget = Some((budget, None));
+        self.budget = Some((budget, Held::default()));
         self
     }
 
@@ -159,22 +173,27 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let Some((budget, held)) = &mut self.budget else {
             return;
         };
-        if self.buffer.len() < UNBUDGETED_BYTES {
+        if self.buffer.len() < UNBUDGETED_BYTES || held.overdraft.is_some() {
             return;
         }
         let needed = (self.buffer.len() + READ_BYTES) / BUDGET_UNIT;
         let has = held
+            .bytes
             .as_ref()
-            .map_or(0, tokio::sync::OwnedSemaphorePermit::num_permits);
-        if needed > has {
-            let more = u32::try_from(needed - has).unwrap_or(u32::MAX);
-            // The semaphore is never closed, so the only failure is one that cannot happen; reading goes on unbudgeted.
-            if let Ok(permit) = budget.0.clone().acquire_many_owned(more).await {
-                match held {
-                    Some(held) => held.merge(permit),
-                    None => *held = Some(permit),
-                }
-            }
+            .map_or(0, OwnedSemaphorePermit::num_permits);
+        if needed <= has {
+            return;
+        }
+        let more = u32::try_from(needed - has).unwrap_or(u32::MAX);
+        // The semaphores are never closed; were they, reading would go on unbudgeted.
+        tokio::select! {
+            biased;
+            claimed = budget.bytes.clone().acquire_many_owned(more) => match (&mut held.bytes, claimed) {
+                (Some(held), Ok(permit)) => held.merge(permit),
+                (held, Ok(permit)) => *held = Some(permit),
+                (_, Err(_)) => {}
+            },
+            overdraft = budget.overdraft.clone().acquire_owned() => held.overdraft = overdraft.ok(),
         }
     }
 
@@ -183,7 +202,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         if let Some((_, held)) = &mut self.budget
             && self.buffer.len() < READ_BYTES
         {
-            *held = None;
+            *held = Held::default();
         }
     }
 }
@@ -260,6 +279,24 @@ mod tests {
                 Line::Message(Bytes::from_static(b"b"))
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn unfinished_lines_that_use_the_budget_up_do_not_stop_each_other_for_ever() {
+        let budget = Budget::new(1024 * 1024);
+        let line = vec![b'a'; 400 * 1024];
+        let mut readers = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (mut tx, rx) = tokio::io::duplex(64 * 1024);
+            let mut reader = LineReader::new(rx, 1024 * 1024).with_budget(budget.clone());
+            let line = line.clone();
+            readers.spawn(async move { reader.next().await.unwrap().is_some() });
+            tokio::spawn(async move {
+                tx.write_all(&line).await.unwrap();
+                tx.write_all(b"\n").await.unwrap();
+            });
+        }
+        assert!(readers.join_all().await.into_iter().all(|whole| whole));
     }
 
     proptest! {

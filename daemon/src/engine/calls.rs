@@ -3,7 +3,7 @@
 use crystal_protocol::{
     event::Event,
     ids::{CallId, ItemId},
-    item::{CallApproval, InputKind, ItemBody, ItemField, ToolCall, ToolCallStatus},
+    item::{CallApproval, CallOutcome, InputKind, ItemBody, ItemField, ToolCall, ToolCallStatus},
     time::Timestamp,
     turn::ActivityKind,
 };
@@ -20,13 +20,18 @@ impl Actor {
             return;
         };
         open.running = true;
-        self.journal
-            .record(vec![Record::CallStarted {
-                item: id.clone(),
-                title: Some(title.clone()),
-                approval: Some(approval.clone()),
-            }])
-            .await;
+        let started = vec![Record::CallStarted {
+            item: id.clone(),
+            title: Some(title.clone()),
+            approval: Some(approval.clone()),
+        }];
+        self.journal.record(started).await;
+        // A call that was asked for is taken up after a restart unless it is known to have begun: that must outlive a power cut.
+        if approval.outcome == CallOutcome::Approved
+            && let Err(error) = self.journal.log().sync().await
+        {
+            tracing::warn!(%error, "the beginning of a call is not safe against a power cut");
+        }
         self.restart_call(id, |call| {
             call.status = ToolCallStatus::Running;
             call.title.clone_from(&title);

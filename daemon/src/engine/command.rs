@@ -202,14 +202,14 @@ pub struct ItemPage {
 }
 
 /// What becomes of a session that is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
+    /// The daemon goes down: a turn that only waits for a person is left open, options are kept.
+    Suspend,
     /// Its turn is interrupted, its options are forgotten.
     Close,
     /// As `Close`, and its files are removed.
     Delete,
-    /// The daemon goes down: a turn that only waits for a person is left open, options are kept.
-    Suspend,
 }
 
 /// Which turn to wait for.
@@ -268,6 +268,13 @@ impl SessionHandle {
             mpsc::error::TrySendError::Full(_) => Undelivered::Full,
             mpsc::error::TrySendError::Closed(command) => Undelivered::Gone(Box::new(command)),
         })
+    }
+
+    /// Puts a command into the mailbox when there is room. One to a session that has ended is dropped.
+    pub async fn send_later(&self, command: Command) {
+        if self.mailbox.send(command).await.is_err() {
+            tracing::trace!("a session had ended before a late command");
+        }
     }
 
     /// Whether commands wait in the mailbox.

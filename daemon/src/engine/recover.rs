@@ -244,9 +244,7 @@ impl Actor {
     pub(super) fn begin_close(&mut self, ending: Ending, reason: String, reply: Reply<()>) {
         match &mut self.closing {
             Some((earlier, _, replies)) => {
-                if ending == Ending::Delete {
-                    *earlier = Ending::Delete;
-                }
+                *earlier = ending.max(*earlier);
                 replies.push(reply);
             }
             None => self.closing = Some((ending, reason, vec![reply])),

@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use crystal_protocol::{
     event::{DAEMON_EVENT, DaemonEvent},
     frame::line_of,
     ids::{ConnectionId, SessionId},
+    rpc::ShutdownMode,
     session::SessionInfo,
     time::Timestamp,
 };
@@ -42,12 +43,16 @@ use crate::{
 /// Daemon events that a slow subscriber may be behind; beyond it, it misses some and lists again.
 const DAEMON_EVENTS: usize = 1024;
 
+/// How long a client that ended the daemon may take to get its answer.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
 /// The daemon's sessions.
 pub struct Hub {
     services: Arc<Services>,
     state: Mutex<State>,
     events: broadcast::Sender<Bytes>,
     index_dirty: Notify,
+    shutdown: mpsc::Sender<ShutdownMode>,
     connections: AtomicUsize,
     next_connection: AtomicUsize,
     started: Instant,
@@ -69,7 +74,11 @@ struct Notification<'a> {
 
 impl Hub {
     /// The sessions of a home, none of them loaded.
-    pub fn new(services: Arc<Services>, index: SessionIndex) -> Self {
+    pub fn new(
+        services: Arc<Services>,
+        index: SessionIndex,
+        shutdown: mpsc::Sender<ShutdownMode>,
+    ) -> Self {
         Self {
             services,
             state: Mutex::new(State {
@@ -79,6 +88,7 @@ impl Hub {
             }),
             events: broadcast::Sender::new(DAEMON_EVENTS),
             index_dirty: Notify::new(),
+            shutdown,
             connections: AtomicUsize::new(0),
             next_connection: AtomicUsize::new(1),
             started: Instant::now(),
@@ -161,7 +171,11 @@ impl Hub {
                 connection: connection.clone(),
             };
             if let Err(Undelivered::Full) = handle.send(command) {
-                tracing::warn!(%session, "a session was too busy to hear of a client that left");
+                // It hears of it when it has room: a client that has gone must not count for ever.
+                let (handle, connection) = (handle.clone(), connection.clone());
+                tokio::spawn(
+                    async move { handle.send_later(Command::Detach { connection }).await },
+                );
             }
         }
     }
@@ -251,10 +265,7 @@ impl Hub {
 
     /// Whether a turn, a task or an open prompt is there; sessions that are being loaded count.
     pub fn has_live_work(&self) -> bool {
-        self.lock().live.values().any(|handle| {
-            let published = handle.published();
-            published.alive || published.info.is_none() || handle.has_mail()
-        })
+        self.lock().live.values().any(is_alive)
     }
 
     /// Daemon events from here on, as lines.
@@ -281,15 +292,36 @@ impl Hub {
         // The lock is held over the look and the decision, so that no call slips in between.
         let mut state = self.lock();
         if let Some(own_connections) = if_idle {
-            let busy = state.live.values().any(|handle| {
-                let published = handle.published();
-                published.alive || published.info.is_none() || handle.has_mail()
-            });
+            let busy = state.live.values().any(is_alive);
             if busy || self.connections() > own_connections {
                 return false;
             }
         }
         !std::mem::replace(&mut state.shutting_down, true)
+    }
+
+    /// Ends the daemon as a client wants it: what is to be ended first, then, when the client has had time to hear its answer, the
+    /// daemon. Goes on when the client leaves.
+    pub fn end(self: &Arc<Self>, mode: ShutdownMode) -> tokio::task::JoinHandle<()> {
+        let hub = self.clone();
+        let (suspended, wait) = oneshot::channel();
+        tokio::spawn(async move {
+            if mode == ShutdownMode::Graceful {
+                hub.suspend_all("a client ended the daemon").await;
+            }
+            let heard = suspended.send(()).is_ok();
+            if heard {
+                tokio::time::sleep(ANSWER_TIME).await;
+            }
+            if hub.shutdown.send(mode).await.is_err() {
+                tracing::debug!("the daemon is going down already");
+            }
+        });
+        tokio::spawn(async move {
+            if wait.await.is_err() {
+                tracing::debug!("the end was not waited for");
+            }
+        })
     }
 
     /// Takes new work again: the shutdown was called off.
@@ -423,6 +455,12 @@ fn settle_late(command: Command, deleted: bool) {
         )),
         other => other.refuse(gone()),
     }
+}
+
+/// Whether a session keeps the daemon alive: one that is being loaded does, one that has ended does not.
+fn is_alive(handle: &SessionHandle) -> bool {
+    let published = handle.published();
+    !handle.is_closed() && (published.alive || published.info.is_none() || handle.has_mail())
 }
 
 fn gone() -> RpcError {

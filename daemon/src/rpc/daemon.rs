@@ -168,13 +168,13 @@ async fn shut_down(mode: ShutdownMode, call: &Call) -> Result<Empty, RpcError> {
                 ));
             }
         }
-        ShutdownMode::Graceful => {
-            call.hub.begin_shutdown(None);
-            call.hub.suspend_all("the daemon is going down").await;
-        }
-        ShutdownMode::Now => {
+        ShutdownMode::Graceful | ShutdownMode::Now => {
             call.hub.begin_shutdown(None);
         }
+    }
+    // The hub ends the daemon even when this call goes away with its connection.
+    if call.hub.end(mode).await.is_err() {
+        tracing::debug!("the end was not waited for");
     }
     call.after_answer(Then::ShutDown(mode));
     Ok(Empty {})
