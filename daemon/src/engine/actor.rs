@@ -162,7 +162,7 @@ impl Actor {
         loop {
             self.journal.reserve().await;
             self.settle().await;
-            if let Some((ending, reason, replies)) = self.ready_to_close() {
+            if let Some((ending, reason, replies)) = self.ready_to_close().await {
                 return self.close(ending, reason, replies, commands).await;
             }
             if self.is_in_use() || !commands.is_empty() {
@@ -197,6 +197,7 @@ impl Actor {
                 () = tokio::time::sleep(DISK_RETRY), if self.journal.has_backlog() => {
                     if self.journal.retry().await {
                         self.note(NoteLevel::Info, "The disk takes writes again; nothing was lost.").await;
+                        self.save_head_soon();
                     }
                 }
                 () = tokio::time::sleep(SESSION_IDLE.saturating_sub(idle_since.elapsed())), if !self.is_in_use() => {

@@ -166,17 +166,24 @@ impl Run<'_> {
 
     /// Plans the call; again, when an earlier call of the batch writes what it touches.
     async fn plan(&mut self, tool: &dyn Tool, arguments: &Value) -> Result<Effects, ToolOutput> {
-        let first = tool.plan(arguments, &self.host.context).await;
+        let first = self.plan_once(tool, arguments).await;
         if self.conflicts_with_earlier(first.as_ref().ok()).await {
             self.announce(None);
             self.wait_for_earlier(false).await;
-            let effects = tool.plan(arguments, &self.host.context).await?;
+            let effects = self.plan_once(tool, arguments).await?;
             self.announce(Some(&effects));
             return Ok(effects);
         }
         let effects = first?;
         self.announce(Some(&effects));
         Ok(effects)
+    }
+
+    /// A panic in a plan is a failed result, as one in a run is.
+    async fn plan_once(&self, tool: &dyn Tool, arguments: &Value) -> Result<Effects, ToolOutput> {
+        let plan = AssertUnwindSafe(tool.plan(arguments, &self.host.context)).catch_unwind();
+        plan.await
+            .unwrap_or_else(|_| Err(own_fault(&self.call.name)))
     }
 
     /// Whether an earlier call may change what this one's plan rests on. A plan that failed may succeed after any
@@ -328,11 +335,7 @@ impl Run<'_> {
         // A task of its own: tools run in parallel, and a panic in one is a failed result.
         let running = tokio::spawn(async move {
             let run = AssertUnwindSafe(tool.run(arguments, &effects, &context)).catch_unwind();
-            run.await.unwrap_or_else(|_| {
-                ToolOutput::failure(format!(
-                    "The tool {name} failed by a fault of its own. Try another way."
-                ))
-            })
+            run.await.unwrap_or_else(|_| own_fault(&name))
         });
         let (output, ()) = tokio::join!(running, self.forward_output(pieces));
         let output = output.unwrap_or_else(|_| ToolOutput::cancelled("The call was cancelled."));
@@ -382,6 +385,13 @@ impl Run<'_> {
             tracing::debug!("a call was done after its session had gone");
         }
     }
+}
+
+/// The output of a tool that panicked.
+fn own_fault(name: &str) -> ToolOutput {
+    ToolOutput::failure(format!(
+        "The tool {name} failed by a fault of its own. Try another way."
+    ))
 }
 
 fn parse_arguments(text: &str) -> Result<Value, String> {

@@ -10,7 +10,7 @@ use crystal_protocol::{
     error::{ErrorKind, RpcError},
     event::Event,
     ids::{ApprovalId, ItemId},
-    item::{CallOutcome, ItemBody, ToolCallStatus},
+    item::{CallOutcome, ItemBody, NoteLevel, ToolCallStatus},
     rpc::{ApprovalRespondParams, Asking, WhenUnattended},
     session::{ClientRef, Role},
     time::Timestamp,
@@ -256,25 +256,8 @@ impl Actor {
             .waiting
             .get(&params.id)
             .and_then(|waiting| waiting.rule.clone());
-        if params.decision == Decision::Always
-            && let Some(rule) = &rule
-        {
-            let root = &self.journal.head().settings.workspace;
-            self.services
-                .permissions
-                .add(root, rule)
-                .await
-                .map_err(|error| {
-                    RpcError::new(
-                        ErrorKind::Storage,
-                        format!(
-                            "The rule could not be stored: {error}. Answer \"once\" or try again."
-                        ),
-                    )
-                })?;
-        }
-        let granted = match (params.decision, rule) {
-            (Decision::Session, Some(rule)) => Some(Record::Granted { rule }),
+        let granted = match (params.decision, &rule) {
+            (Decision::Session, Some(rule)) => Some(Record::Granted { rule: rule.clone() }),
             _ => None,
         };
         let decided = self.decided(
@@ -292,8 +275,22 @@ impl Actor {
         }];
         records.extend(granted);
         self.journal.commit(records).await?;
+        if let (Decision::Always, Some(rule)) = (decided.decision, rule) {
+            self.store_rule(&rule).await;
+        }
         self.resolve(&decided);
         Ok(())
+    }
+
+    /// Stores a lasting rule. The yes stands for this call even when the rule cannot be stored.
+    async fn store_rule(&mut self, rule: &Rule) {
+        let root = self.journal.head().settings.workspace.clone();
+        if let Err(error) = self.services.permissions.add(&root, rule).await {
+            let text = format!(
+                "The call was approved, but the rule could not be stored: {error}. Such calls will be asked for again."
+            );
+            self.note(NoteLevel::Error, text).await;
+        }
     }
 
     fn resolved_or_unknown(&self, id: &ApprovalId) -> RpcError {

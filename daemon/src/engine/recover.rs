@@ -8,8 +8,8 @@ use std::{collections::HashSet, sync::Arc, time::Instant};
 use crystal_protocol::{
     error::{ErrorKind, RpcError},
     event::Event,
-    ids::ItemId,
-    item::{ItemBody, NoteLevel, ToolCallStatus},
+    ids::{ItemId, QueuedId, TurnId},
+    item::{Item, ItemBody, NoteLevel, ToolCallStatus},
     limits::{SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES},
     rpc::Environment,
     session::{SessionInfo, SessionStatus, Snapshot},
@@ -110,6 +110,7 @@ impl Actor {
         for note in notes {
             actor.note(NoteLevel::Warning, note).await;
         }
+        actor.note_damage(reader.damaged()).await;
         actor.recover().await?;
         if damaged {
             // A saved head covers the damage, so that it is noted once.
@@ -118,6 +119,20 @@ impl Actor {
         }
         actor.refresh_info();
         Ok(actor)
+    }
+
+    /// Tells of items that could not be read, once: the damage stays in the log, and so does the note.
+    async fn note_damage(&mut self, records: u64) {
+        let text = format!(
+            "{records} damaged records of the log were passed over; the items in them cannot be shown."
+        );
+        let known =
+            self.view.items.iter().any(
+                |item| matches!(&item.body, ItemBody::Note { text: known, .. } if *known == text),
+            );
+        if records > 0 && !known {
+            self.note(NoteLevel::Warning, text).await;
+        }
     }
 
     /// Takes up, or closes, what was open when the daemon ended.
@@ -135,10 +150,8 @@ impl Actor {
             Some(open) => self.close_interrupted(open).await,
             None => self.cancel_inquiries().await,
         }
-        if head.open_turn.is_none() && head.queue.iter().any(|prompt| !prompt.held) {
-            // Queued prompts of a turn that ended just before the crash: held, so that nothing starts unseen.
-            self.hold_queue().await;
-        }
+        // Held, so that nothing is sent that nobody sees.
+        self.hold_queue().await;
         Ok(())
     }
 
@@ -170,7 +183,7 @@ impl Actor {
             open.turn.clone(),
             open.rounds,
             made,
-            took(&self.conversation),
+            took(&self.view.items, &open.turn.id),
             calls,
         );
         if let Some(turn) = self.running_turn_mut() {
@@ -198,7 +211,7 @@ impl Actor {
             task,
             interrupts: Vec::new(),
             then_send_queue: false,
-            took: Vec::new(),
+            took: took(&self.view.items, &open.turn.id),
         }));
         self.finish_turn(TurnEnd::of(TurnReason::Interrupted)).await;
     }
@@ -272,13 +285,20 @@ impl Actor {
             })
     }
 
-    /// What closing waits for has happened.
-    pub(super) fn ready_to_close(&mut self) -> Option<(Ending, String, Vec<Reply<()>>)> {
-        if matches!(self.work, Work::Idle) {
-            self.closing.take()
-        } else {
-            None
+    /// What closing waits for has happened. A session whose records wait for the disk is not closed: they would be lost.
+    pub(super) async fn ready_to_close(&mut self) -> Option<(Ending, String, Vec<Reply<()>>)> {
+        if !matches!(self.work, Work::Idle) {
+            return None;
         }
+        let (ending, reason, replies) = self.closing.take()?;
+        if ending == Ending::Close && self.journal.has_backlog() && !self.journal.retry().await {
+            let message = "The disk takes no writes, and closing would lose what waits for it; free some space and close again.";
+            for reply in replies {
+                answer(reply, Err(RpcError::new(ErrorKind::Storage, message)));
+            }
+            return None;
+        }
+        Some((ending, reason, replies))
     }
 
     /// The end: saves, says goodbye, hands unanswered calls back.
@@ -346,15 +366,13 @@ fn only_waits(open: &OpenTurn, head: &Head) -> bool {
         && open.open_items.iter().any(|open| asked(&open.item.id))
 }
 
-/// Queued prompts that the turn took up before the restart.
-fn took(history: &History) -> Vec<crystal_protocol::ids::QueuedId> {
-    let queued = history
-        .turn_items
-        .iter()
-        .filter_map(|stored| match &stored.item.body {
-            ItemBody::UserMessage { queued, .. } => queued.clone(),
-            _ => None,
-        });
+/// Queued prompts that a turn took up before the restart.
+fn took(items: &[Item], turn: &TurnId) -> Vec<QueuedId> {
+    let of_turn = items.iter().filter(|item| item.turn.as_ref() == Some(turn));
+    let queued = of_turn.filter_map(|item| match &item.body {
+        ItemBody::UserMessage { queued, .. } => queued.clone(),
+        _ => None,
+    });
     queued.collect()
 }
 

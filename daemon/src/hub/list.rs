@@ -99,18 +99,23 @@ impl Hub {
     /// # Errors
     /// When its files cannot be removed.
     pub async fn delete_saved(&self, session: &SessionId) -> Result<bool, RpcError> {
-        {
+        let entry = {
             let mut state = self.lock();
             if state.live.contains_key(session) {
                 return Ok(false);
             }
             // Out of the list first, so that no call can load what is being removed.
+            let entry = state.index.get(session).cloned();
             state.index.remove(session);
-        }
+            entry
+        };
         self.index_dirty.notify_one();
-        remove::remove(&self.services.paths, session)
-            .await
-            .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
+        if let Err(error) = remove::remove(&self.services.paths, session).await {
+            if let Some(entry) = entry {
+                self.lock().index.put((*entry).clone());
+            }
+            return Err(RpcError::new(ErrorKind::Storage, error.to_string()));
+        }
         self.tell(&DaemonEvent::SessionRemoved {
             id: session.clone(),
         });

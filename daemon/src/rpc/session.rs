@@ -135,7 +135,11 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
             return Err(error);
         }
     };
-    add_older_items(&mut attached, items, &call).await?;
+    if let Err(error) = add_older_items(&mut attached, items, &call).await {
+        call.connection.forget_attached(&session);
+        call.hub.detach(&session, &call.connection.id);
+        return Err(error);
+    }
     let following = Following {
         events: attached.events.clone(),
         cursor: attached.cursor,

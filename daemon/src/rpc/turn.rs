@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Call, register};
 use crate::{
-    engine::command::{Command, WaitTarget},
+    engine::command::{Command, Reply, WaitTarget},
     hub::Hub,
 };
 
@@ -92,7 +92,9 @@ fn register_inquiries(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMe
     register::<ApprovalList, _, _>(module, |params, call| async move {
         let mut approvals = Vec::new();
         for session in sessions(&params, &call)? {
-            let open = call.hub.call(&session, Command::Approvals).await?;
+            let Some(open) = open_in(&params, &session, &call, Command::Approvals).await? else {
+                continue;
+            };
             approvals.extend(open.into_iter().map(|approval| SessionApproval {
                 session: session.clone(),
                 approval,
@@ -111,7 +113,9 @@ fn register_inquiries(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMe
     register::<QuestionList, _, _>(module, |params, call| async move {
         let mut questions = Vec::new();
         for session in sessions(&params, &call)? {
-            let open = call.hub.call(&session, Command::Questions).await?;
+            let Some(open) = open_in(&params, &session, &call, Command::Questions).await? else {
+                continue;
+            };
             questions.extend(open.into_iter().map(|question| SessionQuestion {
                 session: session.clone(),
                 question,
@@ -125,6 +129,22 @@ fn register_inquiries(module: &mut RpcModule<Arc<Hub>>) -> Result<(), RegisterMe
     register::<QuestionDismiss, _, _>(module, |params, call| async move {
         Err(unknown_question(&call, &params.session, params.id.as_str()))
     })
+}
+
+/// What waits in a session. One that was not named and is gone by now has nothing that waits, and is not loaded for this.
+async fn open_in<T: Send + 'static>(
+    params: &InquiryListParams,
+    session: &SessionId,
+    call: &Call,
+    command: fn(Reply<T>) -> Command,
+) -> Result<Option<T>, RpcError> {
+    if params.session.is_some() {
+        return call.hub.call(session, command).await.map(Some);
+    }
+    match call.hub.ask_live(session, command) {
+        Ok(Some(answer)) => Ok(answer.await.ok()),
+        Ok(None) | Err(_) => Ok(None),
+    }
 }
 
 /// No tool asks questions yet, so none can be open.

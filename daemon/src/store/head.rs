@@ -209,7 +209,13 @@ impl Head {
                 self.updated_at = *at;
                 self.settings = settings.clone();
             }
-            Record::SettingsChanged { settings } => self.settings = settings.clone(),
+            Record::SettingsChanged { settings } => {
+                if settings.workspace != self.settings.workspace {
+                    // A yes was for the workspace in which it was given.
+                    self.grants.clear();
+                }
+                self.settings = settings.clone();
+            }
             Record::OptionsChanged { options } => self.options = (**options).clone(),
             Record::Reserved { seq, id } => {
                 self.next_seq = self.next_seq.max(*seq);

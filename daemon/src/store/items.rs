@@ -8,7 +8,10 @@ use std::{
     collections::BTreeMap,
     io::{self, Read},
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crystal_protocol::ids::ItemId;
@@ -49,6 +52,7 @@ pub struct ItemReader {
     log: LogBytes,
     marks: Arc<[ItemMark]>,
     end: u64,
+    damaged: Arc<AtomicU64>,
 }
 
 impl ItemReader {
@@ -59,6 +63,7 @@ impl ItemReader {
             log: log.bytes().await,
             marks: head.item_index.as_slice().into(),
             end: head.log_bytes,
+            damaged: Arc::default(),
         }
     }
 
@@ -74,6 +79,11 @@ impl ItemReader {
         let below = before.map_or(u64::MAX, |id| item_number(id).unwrap_or(0));
         self.blocking(move |reader| reader.page_now(below, bounds))
             .await
+    }
+
+    /// Records of items that this reader, or a clone of it, had to pass over so far: their checksums do not fit.
+    pub fn damaged(&self) -> u64 {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// One item.
@@ -193,8 +203,12 @@ impl ItemReader {
             if found.shape == Shape::TooLong || !line::may_be_item(found.bytes) {
                 continue;
             }
-            let number = line::checked_json(found.bytes)
-                .and_then(|json| serde_json::from_slice::<FinishedItem>(json).ok())
+            let Some(json) = line::checked_json(found.bytes) else {
+                self.damaged.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
+            let number = serde_json::from_slice::<FinishedItem>(json)
+                .ok()
                 .and_then(|finished| item_number(&finished.item.id));
             if let Some(number) = number {
                 let place = Place {

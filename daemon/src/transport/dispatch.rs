@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crystal_protocol::{
     error::{ErrorKind, RpcError},
     frame::line_of,
-    limits::MESSAGE_BYTES,
+    limits::{MESSAGE_BYTES, REQUESTS_IN_FLIGHT},
     rpc::{Access, Initialize, Method},
     session::Role,
 };
@@ -108,21 +108,22 @@ async fn serve_batch(
     }
     let mut answers = Vec::with_capacity(messages.len());
     let mut bytes = 0;
-    // All are begun in order before any is waited for; how many run at once is the size of the batch, which the bound on a
-    // message bounds.
-    let calls = messages
-        .iter()
-        .map(|message| serve_one(table, connection, message.get(), after));
-    for mut answer in futures_util::future::join_all(calls)
-        .await
-        .into_iter()
-        .flatten()
-    {
-        if bytes + answer.len() > MESSAGE_BYTES {
-            answer = over_batch(&answer);
+    // They are begun in order, so many at a time as one connection may have in flight.
+    for part in messages.chunks(REQUESTS_IN_FLIGHT) {
+        let calls = part
+            .iter()
+            .map(|message| serve_one(table, connection, message.get(), after));
+        for mut answer in futures_util::future::join_all(calls)
+            .await
+            .into_iter()
+            .flatten()
+        {
+            if bytes + answer.len() > MESSAGE_BYTES {
+                answer = over_batch(&answer);
+            }
+            bytes += answer.len() + 1;
+            answers.push(answer);
         }
-        bytes += answer.len() + 1;
-        answers.push(answer);
     }
     let line =
         (!answers.is_empty()).then(|| line_of(format!("[{}]", answers.join(",")).as_bytes()));
