@@ -98,7 +98,8 @@ pub(super) struct Actor {
     pub(super) system: Arc<SystemText>,
     pub(super) environment: Option<Arc<Environment>>,
     pub(super) from_turn: (mpsc::Sender<FromTurn>, mpsc::Receiver<FromTurn>),
-    pub(super) head_saver: Option<tokio::task::JoinHandle<()>>,
+    /// Saves a head; true when it is saved.
+    pub(super) head_saver: Option<tokio::task::JoinHandle<bool>>,
     pub(super) unattended_since: Instant,
     pub(super) closing: Option<(Ending, String, Vec<Reply<()>>)>,
 }
@@ -188,11 +189,12 @@ impl Actor {
                 }
                 () = sleep_until_instant(unattended), if unattended.is_some() => self.deny_unattended().await,
                 result = joined(&mut self.head_saver), if self.head_saver.is_some() => {
-                    if let Err(error) = result {
-                        tracing::error!(%error, "saving a head was cut short");
-                    }
                     self.head_saver = None;
-                    self.forget_open_turn().await;
+                    match result {
+                        Ok(true) => self.forget_open_turn().await,
+                        Ok(false) => {}
+                        Err(error) => tracing::error!(%error, "saving a head was cut short"),
+                    }
                 }
                 () = tokio::time::sleep(DISK_RETRY), if self.journal.has_backlog() => {
                     if self.journal.retry().await {
@@ -417,8 +419,8 @@ impl Actor {
 }
 
 async fn joined(
-    task: &mut Option<tokio::task::JoinHandle<()>>,
-) -> Result<(), tokio::task::JoinError> {
+    task: &mut Option<tokio::task::JoinHandle<bool>>,
+) -> Result<bool, tokio::task::JoinError> {
     match task {
         Some(task) => task.await,
         None => std::future::pending().await,

@@ -26,6 +26,43 @@ pub(super) fn messages<'a>(items: impl IntoIterator<Item = &'a StoredItem>) -> V
     builder.messages
 }
 
+/// The conversation without calls and results, told as text: for a provider that refuses its form. Each message stays one.
+pub(super) fn plain(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    messages.iter().map(plain_message).collect()
+}
+
+fn plain_message(message: &Arc<Message>) -> Arc<Message> {
+    match &**message {
+        Message::User { .. } => message.clone(),
+        Message::Assistant { text, calls, .. } => {
+            let mut text = text.clone();
+            for call in calls {
+                text.push_str(&format!(
+                    "\n[I called the tool {} with {}]",
+                    call.name, call.arguments
+                ));
+            }
+            Arc::new(Message::Assistant {
+                text,
+                calls: Vec::new(),
+                replay: None,
+            })
+        }
+        Message::Results(results) => {
+            let told: Vec<String> = results
+                .iter()
+                .map(|result| {
+                    let how = if result.failed { "failed" } else { "gave" };
+                    format!("[The tool {} {how}:]\n{}", result.name, result.text)
+                })
+                .collect();
+            Arc::new(Message::User {
+                text: told.join("\n"),
+            })
+        }
+    }
+}
+
 #[derive(Default)]
 struct Builder {
     messages: Vec<Arc<Message>>,
@@ -237,6 +274,22 @@ mod tests {
         assert!(
             matches!(&*messages[1], Message::Assistant { calls, .. } if calls[0].arguments == "{}")
         );
+    }
+
+    #[test]
+    fn told_as_text_a_conversation_has_no_calls_and_as_many_messages() {
+        let items = [
+            user(1, "go"),
+            call(2, 1, ToolCallStatus::Succeeded, Some("one")),
+            say(3, 2, "done"),
+        ];
+        let messages = messages(&items);
+        let told = plain(&messages);
+        assert_eq!(told.len(), messages.len());
+        assert!(
+            matches!(&*told[1], Message::Assistant { text, calls, .. } if calls.is_empty() && text.contains("read"))
+        );
+        assert!(matches!(&*told[2], Message::User { text } if text.contains("one")));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     dispatch::{self, CallHost, PendingCall},
+    transcript,
     verdict::Verdict,
 };
 use crate::{
@@ -297,6 +298,7 @@ impl TurnTask {
     async fn round(&self, model: &TurnModel) -> Result<Vec<PendingCall>, TurnEnd> {
         let interrupted = || TurnEnd::of(TurnReason::Interrupted);
         let mut attempt = 1;
+        let mut plain = false;
         loop {
             let conversation = ask(&self.host.to_session, FromTurn::Conversation)
                 .await
@@ -306,7 +308,11 @@ impl TurnTask {
                 model: model.model.name.clone(),
                 system: model.system.clone(),
                 tools: model.tools.clone(),
-                messages: conversation.messages,
+                messages: if plain {
+                    transcript::plain(&conversation.messages)
+                } else {
+                    conversation.messages
+                },
                 turn_start: conversation.turn_start,
                 thinking: model.thinking,
                 max_tokens: model.model.max_tokens,
@@ -334,6 +340,21 @@ impl TurnTask {
                         () = self.host.context.cancel.cancelled() => return Err(interrupted()),
                         () = tokio::time::sleep(delay) => {}
                     }
+                }
+                Err(error) if !plain && is_about_history(&error) => {
+                    // Calls and results as plain text: a form that no provider can find unpaired.
+                    plain = true;
+                    attempt += 1;
+                    let retry = FromTurn::Retry {
+                        attempt,
+                        delay: Duration::ZERO,
+                        cause: error.message,
+                    };
+                    self.host
+                        .to_session
+                        .send(retry)
+                        .await
+                        .map_err(|_| interrupted())?;
                 }
                 Err(error) => return Err(TurnEnd::provider(&error)),
             }
@@ -417,6 +438,23 @@ pub(super) async fn ask<T>(
     let (reply, answer) = oneshot::channel();
     to_session.send(question(reply)).await.ok()?;
     answer.await.ok()
+}
+
+/// Whether a provider refuses the conversation for the form of its messages.
+fn is_about_history(error: &ProviderError) -> bool {
+    const WORDS: &[&str] = &[
+        "tool_call",
+        "tool call",
+        "tool_use",
+        "tool message",
+        "role 'tool'",
+        "messages with role",
+        "messages.",
+        "messages[",
+        "roles must alternate",
+    ];
+    let text = error.message.to_lowercase();
+    error.kind == ProviderErrorKind::BadRequest && WORDS.iter().any(|word| text.contains(word))
 }
 
 /// The wait before an attempt, from the second on: doubling, with up to a quarter taken off at random so that many

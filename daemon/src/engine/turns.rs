@@ -316,9 +316,13 @@ impl Actor {
                 Err(error) => Err(error),
             };
             match saved {
-                Ok(()) => registry.session_saved(&head),
+                Ok(()) => {
+                    registry.session_saved(&head);
+                    true
+                }
                 Err(error) => {
-                    tracing::error!(session = %head.id, %error, "the head was not saved; the log has everything")
+                    tracing::error!(session = %head.id, %error, "the head was not saved; the log has everything");
+                    false
                 }
             }
         }));

@@ -26,6 +26,7 @@ use crate::{
         index::IndexEntry,
         log::{Durability, SessionLog},
         record::{Options, Record, Settings},
+        remove,
     },
 };
 
@@ -56,7 +57,7 @@ impl Hub {
         let options = self.options(params, trusted)?;
         let id = new_id()?;
         let (head, log) = self
-            .write(&id, settings, options)
+            .write_whole(id.clone(), settings, options)
             .await
             .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))?;
         let answer = {
@@ -171,6 +172,29 @@ impl Hub {
             bash_timeout: params.bash_timeout_seconds,
             trusted,
         })
+    }
+
+    /// Writes the files of a new session, or none: also when the caller goes away meanwhile.
+    async fn write_whole(
+        self: &Arc<Self>,
+        id: SessionId,
+        settings: Settings,
+        options: Options,
+    ) -> Result<(Head, SessionLog), StoreError> {
+        let hub = self.clone();
+        let path = self.services.paths.session_log(&id);
+        let write = tokio::spawn(async move {
+            let written = hub.write(&id, settings, options).await;
+            if written.is_err()
+                && let Err(error) = remove::remove(&hub.services.paths, &id).await
+            {
+                tracing::warn!(session = %id, %error, "the beginning of a session's files stays");
+            }
+            written
+        });
+        write
+            .await
+            .unwrap_or_else(|_| Err(StoreError::stopped(&path)))
     }
 
     async fn write(

@@ -72,7 +72,7 @@ impl StoreError {
         }
     }
 
-    pub(super) fn stopped(path: &Path) -> Self {
+    pub(crate) fn stopped(path: &Path) -> Self {
         Self::Stopped {
             path: path.to_owned(),
         }

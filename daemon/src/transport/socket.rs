@@ -127,6 +127,9 @@ fn bind(home: &Home) -> io::Result<Listener> {
 
     let path = home.socket_path();
     if let Some(directory) = path.parent() {
+        if let Some(above) = directory.parent().filter(|_| directory != home.run_dir()) {
+            own_fallback(above)?;
+        }
         own_directory(directory)?;
     }
     match std::fs::symlink_metadata(&path) {
@@ -144,6 +147,26 @@ fn bind(home: &Home) -> io::Result<Listener> {
         .mode(0o600)
         .reclaim_name(false)
         .create_tokio()
+}
+
+/// Makes the directory above a fallback socket's; one that anybody may write to must be sticky, as a temporary directory is.
+#[cfg(unix)]
+fn own_fallback(above: &std::path::Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    crate::stdx::atomic_file::private_directory(above)?;
+    let metadata = std::fs::symlink_metadata(above)?;
+    let mode = metadata.permissions().mode();
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    let sticky = mode & 0o1000 != 0 && metadata.uid() == 0;
+    if metadata.is_dir() && (sticky || (ours && mode & 0o022 == 0)) {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is not safe to put a socket into; set XDG_RUNTIME_DIR to a directory of your own",
+        above.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
 /// Makes a directory 0700, and refuses one that somebody else owns.

@@ -10,7 +10,7 @@ use crystal_protocol::{
     limits::MESSAGE_BYTES,
     rpc::ShutdownMode,
 };
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::Serialize;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -90,6 +90,10 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         loop {
             self.gather_answers(&mut buffer).await;
             let news = self.gather_events(&mut buffer);
+            // A session that floods must not keep another's fresh start waiting.
+            while let Some(Some(fresh)) = self.resyncs.next().now_or_never() {
+                self.start_afresh(fresh, &mut buffer);
+            }
             if !buffer.is_empty() {
                 let waited = write_all(&mut self.stream, &buffer).await?;
                 self.behind = waited || (self.behind && news);
@@ -220,6 +224,10 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         };
         follow.cursor = attached.seq;
         follow.events = attached.events;
+        // It may be the log of the session's next life.
+        follow
+            .events
+            .follow(self.connection.id.clone(), self.connection.wake.clone());
         let mut params = Resync {
             session: fresh.session,
             seq: attached.seq,

@@ -6,8 +6,9 @@ use std::{
 };
 
 use interprocess::local_socket::{
-    GenericFilePath, GenericNamespaced, Name, ToFsName as _, ToNsName as _, tokio::Stream,
-    traits::tokio::Stream as _,
+    GenericFilePath, GenericNamespaced, Name, ToFsName as _, ToNsName as _,
+    tokio::Stream,
+    traits::{StreamCommon as _, tokio::Stream as _},
 };
 use tokio::process::Command;
 
@@ -100,7 +101,25 @@ pub struct Connection {
 /// # Errors
 /// `NotFound` and `ConnectionRefused` when no daemon is there, others as the system gives them.
 pub async fn connect_local(home: &Home) -> io::Result<Stream> {
-    Stream::connect(socket_name(home)?).await
+    let stream = Stream::connect(socket_name(home)?).await?;
+    check_peer(&stream)?;
+    Ok(stream)
+}
+
+/// Refuses a socket that another user listens on: what a client says of itself holds its environment.
+#[cfg(unix)]
+fn check_peer(stream: &Stream) -> io::Result<()> {
+    let uid = stream.peer_creds()?.euid();
+    if uid == Some(rustix::process::geteuid().as_raw()) {
+        return Ok(());
+    }
+    let message = "the socket belongs to another user's process; remove it or choose another home";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
+#[cfg(not(unix))]
+fn check_peer(_: &Stream) -> io::Result<()> {
+    Ok(())
 }
 
 fn socket_name(home: &Home) -> io::Result<Name<'static>> {
