@@ -13,7 +13,7 @@ const FILE_LINES: usize = 500;
 const LAYERS: &[(&str, &[&str])] = &[
     ("stdx", &[]),
     ("limits", &[]),
-    ("terms", &["limits"]),
+    ("terms", &["stdx", "limits"]),
     ("home", &["stdx", "limits", "terms"]),
     ("config", &["stdx", "limits", "terms", "home"]),
     ("providers", &["stdx", "limits", "terms", "home", "config"]),

@@ -47,7 +47,7 @@ impl RotatingFile {
         Ok(file)
     }
 
-    /// Begins the first file of the day that is not full.
+    /// Goes on with the last file of the day, or begins the next when that is full.
     fn begin(&mut self, day: String) -> io::Result<()> {
         let Rotation {
             directory,
@@ -55,10 +55,17 @@ impl RotatingFile {
             max_bytes,
             ..
         } = &self.rotation;
-        let mut part = 0u32;
+        let of_day = format!("{prefix}.{day}.");
+        let parts = self.files()?.into_iter().filter_map(|path| {
+            let name = path.file_name()?.to_str()?;
+            name.strip_prefix(&of_day)?
+                .strip_suffix(".log")?
+                .parse::<u32>()
+                .ok()
+        });
+        let mut part = parts.max().unwrap_or_default();
         loop {
-            let path = directory.join(format!("{prefix}.{day}.{part:03}.log"));
-            let file = open_private(&path)?;
+            let file = open_private(&directory.join(format!("{of_day}{part:06}.log")))?;
             let bytes = file.metadata()?.len();
             if bytes < *max_bytes || part == u32::MAX {
                 self.current = Some(Current { day, bytes, file });
@@ -68,13 +75,18 @@ impl RotatingFile {
         }
     }
 
-    fn prune(&self) -> io::Result<()> {
+    /// Our files, oldest first: names sort by day and part.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
         let mut files: Vec<PathBuf> = fs::read_dir(&self.rotation.directory)?
             .filter_map(|entry| entry.ok().map(|entry| entry.path()))
             .filter(|path| self.is_ours(path))
             .collect();
-        // Names sort by day and part.
         files.sort();
+        Ok(files)
+    }
+
+    fn prune(&self) -> io::Result<()> {
+        let files = self.files()?;
         let surplus = files.len().saturating_sub(self.rotation.keep);
         files.iter().take(surplus).try_for_each(fs::remove_file)
     }
@@ -157,7 +169,7 @@ mod tests {
         names.sort();
         assert_eq!(names.len(), 3, "{names:?}");
         assert!(
-            names[1].ends_with(".003.log") && names[2].ends_with(".004.log"),
+            names[1].ends_with(".000003.log") && names[2].ends_with(".000004.log"),
             "{names:?}"
         );
         #[cfg(unix)]
