@@ -1,6 +1,6 @@
 //! The command line: each command a variant here, a file in [`crate::commands`], and an arm in [`dispatch`].
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 use crystal_protocol::home::Home;
@@ -13,8 +13,8 @@ use crate::{commands as c, context::Context, output::Output, run};
 /// characters, `@last` (the one that changed last), or `@here` (the one live session that works in the current
 /// directory); where it may be left out, `@here` is meant.
 ///
-/// Errors go to stderr with exit code 1; a wrong command line exits 2. `run` and `send --wait` have more exit codes:
-/// see `run --help`.
+/// Errors go to stderr with exit code 1; a wrong command line exits 2, that of `run` 1. `run` and `send --wait` have
+/// more exit codes: see `run --help`.
 #[derive(Debug, Parser)]
 #[command(name = "crystal-ctl", version)]
 pub(crate) struct Cli {
@@ -85,6 +85,19 @@ enum Command {
     Run(Box<run::args::RunArgs>),
 }
 
+/// Whether the command is `run`, of a command line (program name first) that need not be right.
+pub(crate) fn names_run(arguments: &[OsString]) -> bool {
+    let mut arguments = arguments.iter().skip(1);
+    while let Some(argument) = arguments.next() {
+        if argument == "--home" {
+            arguments.next();
+        } else if !argument.as_encoded_bytes().starts_with(b"-") {
+            return argument == "run";
+        }
+    }
+    false
+}
+
 /// Runs the command; gives the exit code.
 pub(crate) async fn dispatch(cli: Cli) -> anyhow::Result<u8> {
     let context = Context {
@@ -142,6 +155,31 @@ mod tests {
         let cli = Cli::try_parse_from(["crystal-ctl", "ps", "--json", "--home", "/h"]).unwrap();
         assert!(cli.json);
         assert_eq!(cli.home, Some(PathBuf::from("/h")));
+    }
+
+    #[test]
+    fn run_is_told_from_other_commands_behind_what_holds_for_all() {
+        let names_run = |line: &str| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            super::names_run(&arguments)
+        };
+        for line in [
+            "crystal-ctl run --bad",
+            "crystal-ctl --home /h --json run x",
+            "crystal-ctl --home=/h run x",
+            "crystal-ctl --home run run",
+        ] {
+            assert!(names_run(line), "{line}");
+        }
+        for line in [
+            "crystal-ctl",
+            "run",
+            "crystal-ctl status run",
+            "crystal-ctl --home run status",
+            "crystal-ctl --home",
+        ] {
+            assert!(!names_run(line), "{line}");
+        }
     }
 
     #[test]

@@ -26,6 +26,26 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// JSON text with the same characters as escapes of JSON, so that it is the same value. Controls below U+0020 stay:
+/// in JSON text they are nothing but space between tokens.
+pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
+    let stays = |c: char| c < ' ' || !is_harmful(c);
+    if json.chars().all(stays) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if stays(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            push(&mut out, format_args!("\\u{unit:04x}"));
+        }
+    }
+    Cow::Owned(out)
+}
+
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to a String cannot fail.
     if out.write_fmt(text).is_err() {
@@ -67,5 +87,26 @@ mod tests {
         for (text, shown) in cases {
             assert_eq!(harmless(text), shown);
         }
+    }
+
+    #[test]
+    fn json_with_hidden_characters_as_escapes_is_the_same_value() {
+        let hidden = "\u{7f}\u{80}\u{9b}\u{9f}\u{ad}\u{200b}\u{200f}\u{2028}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{e0041}";
+        let value = serde_json::json!({
+            hidden: [format!("\u{1b}[2J\r\n\t\\{hidden}\"ünï 漢字 🙂"), 1, null],
+        });
+        for json in [
+            value.to_string(),
+            serde_json::to_string_pretty(&value).unwrap(),
+        ] {
+            let shown = harmless_json(&json);
+            assert!(!shown.chars().any(is_harmful), "{shown}");
+            assert!(shown.contains("\\u202e") && shown.contains("\\udb40\\udc41"));
+            assert_eq!(
+                serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+                value
+            );
+        }
+        assert_eq!(harmless_json("{\"a\": \"ü\"}\r\n"), "{\"a\": \"ü\"}\r\n");
     }
 }

@@ -16,12 +16,21 @@ mod signals;
 mod transcript;
 mod wire;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match cli::Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && cli::names_run(&arguments) => {
+            // When stderr is gone, the exit code is all that is left to tell it by.
+            let _unprinted = error.print();
+            return ExitCode::from(run::exit::Exit::Invalid.code());
+        }
+        Err(error) => error.exit(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -5,7 +5,7 @@ use std::io;
 use serde::Serialize;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::escape::harmless;
+use crate::escape::{harmless, harmless_json};
 
 /// Exit code of a command that did what was asked.
 pub(crate) const SUCCESS: u8 = 0;
@@ -43,9 +43,19 @@ impl Output {
 
     /// A JSON value on a line of its own on stdout, whatever form was chosen.
     pub(crate) async fn json_line<T: Serialize + ?Sized>(self, value: &T) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value)?;
-        line.push(b'\n');
-        self.bytes(&line).await
+        self.json_text(&serde_json::to_string(value)?).await
+    }
+
+    /// JSON text and a newline on stdout: the same value, with what a terminal would obey or hide as escapes.
+    pub(crate) async fn json_text(self, json: &str) -> io::Result<()> {
+        let line = format!("{}\n", harmless_json(json));
+        self.bytes(line.as_bytes()).await
+    }
+
+    /// JSON text and a newline on stderr, like [`Output::json_text`].
+    pub(crate) async fn json_note(self, json: &str) -> io::Result<()> {
+        let line = format!("{}\n", harmless_json(json));
+        write(tokio::io::stderr(), line.as_bytes()).await
     }
 
     /// A result: as JSON when that was chosen, else the text that `human` gives.

@@ -1,233 +1,15 @@
-//! `crystal-ctl`: its commands, its JSON, and the exit codes of `run`.
+//! `crystal-ctl`: its commands, its JSON, and what it says of the daemon's health.
 
-use std::{path::Path, rc::Rc};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, rc::Rc};
 
-use crystal_tests::{
-    client::Client,
-    ctl::{Ctl, Finished},
-    daemon::Daemon,
-    home::Home,
-    run_test,
-    workspace::Workspace,
-};
+use crystal_tests::{ctl::Ctl, daemon::Daemon, home::Home, run_test, workspace::Workspace};
 use serde_json::{Value, json};
 
-/// `run` in a workspace that needs no trust, with the instant demo model.
-async fn run(ctl: &Ctl, workspace: &Workspace, more: &[&str]) -> Finished {
-    let mut arguments = vec![
-        "run",
-        "--workspace",
-        workspace.text_path(),
-        "--workspace-trust",
-        "off",
-    ];
-    arguments.extend(["--provider", "demo", "--model", "demo:fast"]);
-    arguments.extend(more);
-    ctl.run(&arguments).await
-}
-
-async fn daemon_and_ctl() -> (Daemon, Ctl, Workspace) {
+/// A daemon, commands on its home, and a workspace.
+pub(crate) async fn daemon_and_ctl() -> (Daemon, Ctl, Workspace) {
     let daemon = Daemon::start().await;
     let ctl = Ctl::new(daemon.share_home());
     (daemon, ctl, Workspace::new())
-}
-
-#[test]
-fn run_exits_0_when_done_and_prints_the_text_alone_on_stdout() {
-    run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        let end = run(&ctl, &workspace, &["read README.md\nsay the answer"]).await;
-        assert!(end.expect(0).stdout.contains("the answer"), "{end:?}");
-        let mut arguments = vec!["run", "--workspace-trust", "off", "--provider", "demo"];
-        arguments.extend(["--model", "demo:fast"]);
-        let from_stdin = ctl
-            .run_with_input(workspace.path(), &arguments, "say from stdin\n")
-            .await;
-        assert!(from_stdin.expect(0).stdout.contains("from stdin"));
-    });
-}
-
-#[test]
-fn run_exits_1_when_it_cannot_begin() {
-    run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        for more in [
-            vec!["--workspace", "/no/such/directory", "say x"],
-            vec!["--provider", "nobody", "say x"],
-            vec!["--model", "no-such-model", "say x"],
-            vec!["--disable-tool", "no_such_tool", "say x"],
-        ] {
-            let mut arguments = vec!["run", "--workspace-trust", "off"];
-            if !more.contains(&"--workspace") {
-                arguments.extend(["--workspace", workspace.text_path()]);
-            }
-            arguments.extend(more);
-            let end = ctl.run(&arguments).await;
-            assert!(!end.expect(1).stderr.is_empty());
-        }
-        let untrusted = ["run", "--workspace", workspace.text_path(), "say x"];
-        ctl.run(&untrusted).await.expect(1);
-    });
-}
-
-#[test]
-fn run_exits_2_when_the_model_request_failed() {
-    run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        for kind in ["quota", "badRequest", "contentFilter"] {
-            let end = run(&ctl, &workspace, &[&format!("fail {kind}")]).await;
-            assert!(!end.expect(2).stderr.is_empty(), "{kind}");
-        }
-    });
-}
-
-#[test]
-fn run_exits_3_at_a_limit() {
-    run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        let lists = "list .\nlist .\nlist .";
-        run(&ctl, &workspace, &["--model-calls", "1", lists])
-            .await
-            .expect(3);
-        run(&ctl, &workspace, &["--tool-calls", "1", lists])
-            .await
-            .expect(3);
-        run(&ctl, &workspace, &["fail length"]).await.expect(3);
-        run(&ctl, &workspace, &["fail contextOverflow"])
-            .await
-            .expect(3);
-    });
-}
-
-#[test]
-fn run_exits_4_when_something_was_denied() {
-    run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        run(&ctl, &workspace, &["write made.txt: x"])
-            .await
-            .expect(4);
-        assert!(!workspace.has("made.txt"));
-        run(
-            &ctl,
-            &workspace,
-            &["--approval", "edit", "write made.txt: x"],
-        )
-        .await
-        .expect(0);
-        assert_eq!(workspace.read("made.txt"), "x");
-    });
-}
-
-#[test]
-fn run_exits_5_when_interrupted() {
-    run_test(async {
-        let (daemon, ctl, workspace) = daemon_and_ctl().await;
-        workspace.make_gate("gate");
-        let mut arguments = vec![
-            "run",
-            "--workspace-trust",
-            "off",
-            "--provider",
-            "demo",
-            "--model",
-            "demo:fast",
-        ];
-        arguments.extend([
-            "--approval",
-            "full",
-            "--format",
-            "json",
-            "run touch begun; cat gate",
-        ]);
-        let streaming = ctl.stream(workspace.path(), &arguments);
-        let mut client = daemon.client().await;
-        let session = loop {
-            let list = client.ok("session/list", json!({})).await;
-            if let Some(id) = list["sessions"][0]["id"].as_str() {
-                break id.to_owned();
-            }
-        };
-        client.attach(&session).await;
-        let running = |activity: &crystal_protocol::turn::Activity| {
-            activity.kind == crystal_protocol::turn::ActivityKind::RunningTool
-        };
-        if !running(&client.watched(&session).folded().activity) {
-            client
-                .wait_for(&session, |event| {
-                    matches!(event, crystal_protocol::event::Event::ActivityChanged { activity } if running(activity))
-                })
-                .await;
-        }
-        streaming.interrupt();
-        let end = streaming.finish().await;
-        end.expect(5);
-    });
-}
-
-#[test]
-fn run_prints_json_lines_of_the_documented_shapes() {
-    run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        let prompt = "read README.md\nwrite made.txt: x\nsay the answer";
-        let end = run(&ctl, &workspace, &["--format", "json", prompt]).await;
-        let lines = end.expect(4).json_lines();
-        let of_type = |name: &str| -> Vec<&Value> {
-            lines.iter().filter(|line| line["type"] == name).collect()
-        };
-        for line in &lines {
-            assert!(
-                line["timestamp"].is_string() || line["timestamp"].is_u64(),
-                "{line}"
-            );
-            assert!(line["sessionID"].is_string(), "{line}");
-        }
-        assert!(!of_type("step_start").is_empty());
-        let tools = of_type("tool_use");
-        assert_eq!(tools.len(), 2);
-        assert_eq!(tools[0]["name"], "read");
-        assert_eq!(tools[0]["status"], "succeeded");
-        assert!(tools[0]["callId"].is_string() && !tools[0]["arguments"].is_null());
-        assert!(
-            tools[0]["output"]
-                .as_str()
-                .unwrap()
-                .contains("small project")
-        );
-        assert_eq!(tools[1]["status"], "rejected");
-        let text: String = of_type("text")
-            .iter()
-            .map(|line| line["text"].as_str().unwrap_or_default())
-            .collect();
-        assert!(text.contains("the answer"), "{lines:?}");
-        let finish = of_type("step_finish");
-        assert_eq!(finish.last().unwrap()["toolCalls"], 2);
-        assert!(finish.last().unwrap()["modelCalls"].as_u64().unwrap() >= 3);
-        assert!(finish.last().unwrap()["reason"].is_string());
-    });
-}
-
-#[test]
-fn run_starts_a_daemon_when_there_is_none_and_keep_leaves_the_session_live() {
-    run_test(async {
-        let home = Rc::new(Home::new());
-        let ctl = Ctl::new(home.clone());
-        let workspace = Workspace::new();
-        let end = run(&ctl, &workspace, &["--keep", "say hello"]).await;
-        let mut client = Client::connect_to(&home.socket()).await;
-        end.expect(0);
-        let list = client.ok("session/list", json!({})).await;
-        assert_eq!(list["sessions"][0]["live"], true);
-        run(&ctl, &workspace, &["say hello"]).await.expect(0);
-        let list = client.ok("session/list", json!({})).await;
-        let live = list["sessions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|session| session["live"] == true);
-        assert_eq!(live.count(), 1);
-        ctl.run(&["stop"]).await.expect(0);
-        client.wait_closed().await;
-    });
 }
 
 #[test]
@@ -367,16 +149,107 @@ fn attach_streams_events_from_a_number() {
 }
 
 #[test]
-fn no_terminal_escape_of_a_model_or_tool_reaches_the_terminal() {
+fn json_has_hidden_characters_as_escapes_and_is_the_same_value() {
     run_test(async {
-        let (_daemon, ctl, workspace) = daemon_and_ctl().await;
-        workspace.write("evil.txt", "a\u{1b}]0;title\u{7}b\u{1b}[2Jc\n");
-        let prompt = "run cat evil.txt\nsay red \u{1b}[31m text";
-        let end = run(&ctl, &workspace, &["--approval", "full", prompt]).await;
-        end.expect(0);
-        assert!(
-            !end.stdout.contains('\u{1b}') && !end.stderr.contains('\u{1b}'),
-            "{end:?}"
+        let (daemon, ctl, workspace) = daemon_and_ctl().await;
+        let mut client = daemon.client().await;
+        let session = client.create_full(&workspace).await;
+        let after = client.attach(&session).await.head().to_string();
+        let hidden = "\u{7f}\u{9b}31m\u{202e}\u{2066}\u{200b}\u{e0041}";
+        let prompt = format!("say {hidden}");
+        client.complete_turn(&session, &prompt).await;
+        let get = json!({"session": session}).to_string();
+        for arguments in [
+            vec!["items", session.as_str(), "--json"],
+            vec!["call", "session/items", get.as_str()],
+            vec!["call", "session/items", get.as_str(), "--json"],
+        ] {
+            let end = ctl.run(&arguments).await;
+            assert!(!end.expect(0).stdout.contains(is_hidden), "{end:?}");
+            assert!(end.stdout.contains("\\u202e"), "{end:?}");
+            let value: Vec<Value> = serde_json::Deserializer::from_str(&end.stdout)
+                .into_iter()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            assert!(json!(value).to_string().contains(hidden), "{end:?}");
+        }
+        let arguments = ["attach", &session, "--events", "--after", &after];
+        let mut streaming = ctl.stream(Path::new("/"), &arguments);
+        let line = streaming.line(|line| line.contains("\\u202e")).await;
+        assert!(!line.contains(is_hidden), "{line}");
+        let unknown = json!({"session": hidden}).to_string();
+        let refused = ctl.run(&["call", "session/get", &unknown, "--json"]).await;
+        assert!(!refused.expect(1).stderr.contains(is_hidden), "{refused:?}");
+        let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+        assert_eq!(error["code"], -32002);
+    });
+}
+
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..)
+}
+
+#[test]
+fn status_tells_whether_the_daemon_runs_and_starts_none() {
+    run_test(async {
+        let (mut daemon, ctl, workspace) = daemon_and_ctl().await;
+        let mut client = daemon.client().await;
+        client.create(&workspace, json!({})).await;
+        let status = ctl.run(&["status", "--json"]).await.expect(0).json();
+        assert_eq!(status["pid"], daemon.pid());
+        assert_eq!(status["home"], daemon.home().path().to_str().unwrap());
+        assert_eq!(
+            (&status["sessions"], &status["clients"], &status["tasks"]),
+            (&json!(1), &json!(2), &json!(0))
         );
+        assert!(status["residentBytes"].as_u64().unwrap() > 0);
+        let shown = ctl.run(&["status"]).await;
+        let first = format!("running, pid {}\n", daemon.pid());
+        assert!(shown.expect(0).stdout.starts_with(&first), "{shown:?}");
+        // What a killed daemon leaves behind does not count as one that runs.
+        daemon.kill9().await;
+        let status = ctl.run(&["status", "--json"]).await.expect(1).json();
+        assert_eq!(status["running"], false);
+        let again = ctl.run(&["status"]).await;
+        assert!(again.expect(1).stdout.starts_with("not running"));
+    });
+}
+
+#[test]
+fn doctor_finds_what_is_broken_and_starts_nothing() {
+    run_test(async {
+        let home = Rc::new(Home::new());
+        let ctl = Ctl::new(home.clone());
+        let verdict = |report: &Value, name: &str| -> String {
+            let checks = report["checks"].as_array().unwrap();
+            let found = checks.iter().find(|check| check["name"] == name);
+            found.unwrap_or_else(|| panic!("no {name} in {report}"))["verdict"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let report = ctl.run(&["doctor", "--json"]).await.expect(0).json();
+        assert_eq!(report["ok"], true);
+        assert_eq!(verdict(&report, "daemon"), "warning");
+        assert!(!home.socket().exists());
+
+        let _daemon = Daemon::start_on(home.clone(), Vec::new()).await;
+        let report = ctl.run(&["doctor", "--json"]).await.expect(0).json();
+        assert_eq!(report["ok"], true);
+        for name in ["home", "run directory", "lock", "program", "shell"] {
+            assert_eq!(verdict(&report, name), "ok", "{name}");
+        }
+        for name in ["socket", "daemon", "keys"] {
+            assert_eq!(verdict(&report, name), "ok", "{name}");
+        }
+
+        let credentials = home.path().join("credentials.json");
+        fs::write(&credentials, "{}").unwrap();
+        fs::set_permissions(&credentials, fs::Permissions::from_mode(0o644)).unwrap();
+        let report = ctl.run(&["doctor", "--json"]).await.expect(1).json();
+        assert_eq!(report["ok"], false);
+        assert_eq!(verdict(&report, "credentials"), "broken");
+        let shown = ctl.run(&["doctor"]).await;
+        assert!(shown.expect(1).stdout.contains("chmod 0600"), "{shown:?}");
     });
 }

@@ -6,6 +6,7 @@ mod approvals;
 mod attach;
 mod bash;
 mod ctl;
+mod ctl_run;
 mod daemon;
 mod openai;
 mod openai_failures;

@@ -20,8 +20,8 @@ use crate::{
 /// Shows a session as it goes on, in lines. Ends with Ctrl+C, which ends nothing in the session, or when it is closed.
 ///
 /// With --events (or --json) each line is the JSON of a `session/event` or `session/resync` notification as the
-/// daemon sent it. A snapshot, which comes first and whenever missed events are no longer there, is a line
-/// `{"session", "seq", "snapshot"}`.
+/// daemon sent it, hidden characters written as escapes. A snapshot, which comes first and whenever missed events are
+/// no longer there, is a line `{"session", "seq", "snapshot"}`.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     /// The session.
@@ -81,9 +81,8 @@ async fn events(cx: &Context, stream: &mut SessionStream) -> anyhow::Result<()> 
     while let Some(update) = stream.next_raw().await? {
         let (snapshot, seq) = match update {
             RawUpdate::Notification(notification) => {
-                let mut line = notification.params.get().replace(['\n', '\r'], " ");
-                line.push('\n');
-                cx.out.bytes(line.as_bytes()).await?;
+                let line = notification.params.get().replace(['\n', '\r'], " ");
+                cx.out.json_text(&line).await?;
                 continue;
             }
             RawUpdate::Disconnected | RawUpdate::Reattached { snapshot: None, .. } => continue,

@@ -34,13 +34,13 @@ pub(crate) async fn call(cx: &Context, args: CallArgs) -> anyhow::Result<u8> {
         Ok(result) if cx.out.json => cx.out.json_line(&result).await?,
         Ok(result) => {
             let text = serde_json::to_string_pretty(&result)?;
-            cx.out.bytes(format!("{text}\n").as_bytes()).await?;
+            cx.out.json_text(&text).await?;
         }
         Err(error) => {
             let Some(rpc) = error.rpc().filter(|_| cx.out.json) else {
                 return Err(error.into());
             };
-            cx.out.note(&serde_json::to_string(rpc)?).await?;
+            cx.out.json_note(&serde_json::to_string(rpc)?).await?;
             return Ok(FAILURE);
         }
     }

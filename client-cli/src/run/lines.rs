@@ -6,7 +6,7 @@
 use crystal_protocol::{
     event::Event,
     ids::{ItemId, SessionId},
-    item::{InputKind, Item, ItemBody, ToolCall},
+    item::{InputKind, Item, ItemBody, NoteLevel, ToolCall},
     session::{SessionInfo, Snapshot},
     time::Timestamp,
     turn::TurnCompleted,
@@ -48,6 +48,11 @@ impl Lines {
     pub(crate) fn stopped(&self, reason: &str, code: u8) -> Value {
         let more = json!({"reason": reason, "exitCode": code});
         self.line(Timestamp::now(), "stopped", more)
+    }
+
+    /// A note, be it an item or about the making of the session.
+    pub(crate) fn note(&self, time: Timestamp, level: NoteLevel, text: &str) -> Value {
+        self.line(time, "note", json!({"level": level, "text": text}))
     }
 
     /// An error that no event tells of.
@@ -124,9 +129,7 @@ impl Lines {
                 self.line(time, "reasoning", json!({"item": item.id, "text": text}))
             }
             ItemBody::ToolCall(call) => self.line(time, "tool_use", tool_use(item, call)),
-            ItemBody::Note { level, text } => {
-                self.line(time, "note", json!({"level": level, "text": text}))
-            }
+            ItemBody::Note { level, text } => self.note(time, *level, text),
             ItemBody::AssistantMessage { .. }
             | ItemBody::UserMessage { .. }
             | ItemBody::Summary { .. } => return None,

@@ -10,9 +10,11 @@ use std::io::IsTerminal as _;
 use crystal_protocol::{
     client::{Client, SessionStream},
     error::ErrorKind,
+    item::Note,
     rpc::{SessionClose, SessionCreate, SessionParams, TurnSubmit, TurnSubmitParams, WhenBusy},
     session::{Role, SessionInfo},
     span::Span,
+    time::Timestamp,
 };
 
 use crate::{
@@ -71,10 +73,10 @@ pub(crate) async fn run(context: &Context, args: RunArgs) -> anyhow::Result<u8> 
         info: created.session,
         json: context.out.json || args.format == Format::Json,
     };
-    for note in &created.notes {
-        run.note(&format!("- {}", note.text)).await?;
-    }
-    let end = run.task(&args, task, schema, &mut signals).await;
+    let end = match run.open(&created.notes).await {
+        Ok(()) => run.task(&args, task, schema, &mut signals).await,
+        Err(error) => Err(error.into()),
+    };
     if args.keep {
         run.note(&format!("- session {} stays live", run.info.id))
             .await?;
@@ -92,6 +94,24 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Says which session it is, and what the daemon had to say about making it.
+    async fn open(&self, notes: &[Note]) -> std::io::Result<()> {
+        if !self.json {
+            for note in notes {
+                self.note(&format!("- {}", note.text)).await?;
+            }
+            return Ok(());
+        }
+        let out = self.context.out;
+        let lines = Lines::new(self.info.id.clone());
+        out.json_line(&lines.session(&self.info)).await?;
+        for note in notes {
+            out.json_line(&lines.note(Timestamp::now(), note.level, &note.text))
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn task(
         &self,
         args: &RunArgs,
@@ -105,12 +125,6 @@ impl Run<'_> {
             .stream(id.clone(), Role::Controller, None, None)
             .await?;
         let lines = Lines::new(id);
-        if self.json {
-            self.context
-                .out
-                .json_line(&lines.session(&self.info))
-                .await?;
-        }
         let mut show = self.show(args);
         let message = match &schema {
             Some(schema) => format!("{task}\n\n{}", schema.instruction()),
