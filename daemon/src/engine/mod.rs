@@ -16,8 +16,10 @@
 mod actor;
 mod calls;
 pub mod command;
+mod compaction;
 mod dispatch;
 pub mod event_log;
+mod folding;
 mod inquiries;
 mod journal;
 mod open_items;

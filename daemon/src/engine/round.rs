@@ -40,6 +40,22 @@ impl Actor {
                 let conversation = self.conversation();
                 done(reply, conversation);
             }
+            FromTurn::Estimate(reply) => {
+                let tokens = self.context_tokens();
+                done(reply, tokens);
+            }
+            FromTurn::Fold { keep_tokens, reply } => {
+                let fold = self.fold(keep_tokens);
+                done(reply, fold);
+            }
+            FromTurn::Folded {
+                turns,
+                summary,
+                reply,
+            } => {
+                self.folded(turns, summary).await;
+                done(reply, ());
+            }
             FromTurn::Model(event) => self.on_model(event),
             FromTurn::RoundEnded {
                 finish,
@@ -123,7 +139,7 @@ impl Actor {
     }
 
     fn conversation(&mut self) -> Conversation {
-        let mut messages = self.conversation.settled.clone().unwrap_or_default();
+        let mut messages = self.conversation.settled_messages();
         let turn_start = messages.len();
         messages.extend(self.conversation.turn_messages());
         Conversation {

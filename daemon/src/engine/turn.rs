@@ -15,7 +15,9 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    compaction::Fold,
     dispatch::{self, CallHost, PendingCall},
+    folding::Folding,
     transcript,
     verdict::Verdict,
 };
@@ -43,6 +45,24 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(600);
 pub(super) enum FromTurn {
     /// A model round begins; the conversation is wanted.
     Conversation(oneshot::Sender<Conversation>),
+    /// How many tokens the conversation has.
+    Estimate(oneshot::Sender<u64>),
+    /// Older turns are to be summarised; those that are newest and fit are kept.
+    Fold {
+        /// What kept turns may cost.
+        keep_tokens: u64,
+        /// What is to be summarised, if anything.
+        reply: oneshot::Sender<Option<Fold>>,
+    },
+    /// They are, or they cannot be.
+    Folded {
+        /// How many of the oldest turns.
+        turns: usize,
+        /// What the model says of them, or why it does not.
+        summary: Result<String, String>,
+        /// When it is on record.
+        reply: oneshot::Sender<()>,
+    },
     /// The model says something.
     Model(ModelEvent),
     /// The model's answer is whole.
@@ -143,7 +163,7 @@ impl TurnEnd {
         }
     }
 
-    fn error(kind: &str, message: impl Into<String>) -> Self {
+    pub(super) fn error(kind: &str, message: impl Into<String>) -> Self {
         Self {
             reason: TurnReason::Error,
             error: Some((kind.to_owned(), message.into())),
@@ -299,7 +319,9 @@ impl TurnTask {
         let interrupted = || TurnEnd::of(TurnReason::Interrupted);
         let mut attempt = 1;
         let mut plain = false;
+        let mut folds = Folding::new(&self.host, model);
         loop {
+            folds.make_room().await?;
             let conversation = ask(&self.host.to_session, FromTurn::Conversation)
                 .await
                 .ok_or_else(interrupted)?;
@@ -341,24 +363,34 @@ impl TurnTask {
                         () = tokio::time::sleep(delay) => {}
                     }
                 }
+                Err(error)
+                    if error.kind == ProviderErrorKind::ContextOverflow && folds.untried() =>
+                {
+                    attempt += 1;
+                    self.retry_at_once(attempt, error.message.clone()).await?;
+                    if !folds.fold().await? {
+                        return Err(TurnEnd::provider(&error));
+                    }
+                }
                 Err(error) if !plain && is_about_history(&error) => {
                     // Calls and results as plain text: a form that no provider can find unpaired.
                     plain = true;
                     attempt += 1;
-                    let retry = FromTurn::Retry {
-                        attempt,
-                        delay: Duration::ZERO,
-                        cause: error.message,
-                    };
-                    self.host
-                        .to_session
-                        .send(retry)
-                        .await
-                        .map_err(|_| interrupted())?;
+                    self.retry_at_once(attempt, error.message).await?;
                 }
                 Err(error) => return Err(TurnEnd::provider(&error)),
             }
         }
+    }
+
+    async fn retry_at_once(&self, attempt: u32, cause: String) -> Result<(), TurnEnd> {
+        let retry = FromTurn::Retry {
+            attempt,
+            delay: Duration::ZERO,
+            cause,
+        };
+        let sent = self.host.to_session.send(retry).await;
+        sent.map_err(|_| TurnEnd::of(TurnReason::Interrupted))
     }
 
     /// One request. The outer error is an interrupt.

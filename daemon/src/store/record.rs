@@ -129,6 +129,13 @@ pub enum Record {
         /// The rule.
         rule: Rule,
     },
+    /// Older turns are known to the model by a summary from here on.
+    Compacted {
+        /// The summary's item, recorded before.
+        summary: ItemId,
+        /// Items from this number on stay as they are.
+        kept_from: u64,
+    },
     /// Tokens or cost changed.
     UsageChanged {
         /// All of it.
