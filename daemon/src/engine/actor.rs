@@ -22,12 +22,12 @@ use super::{
     event_log::EventLog,
     inquiries::Inquiries,
     journal::Journal,
+    messages::FromTurn,
     open_items::OpenItems,
     recover::info_of,
     services::{Registry, Services},
     system::SystemText,
     transcript::SettledTurn,
-    turn::FromTurn,
 };
 use crate::{
     limits::{PROGRESS_INTERVAL, SESSION_IDLE},

@@ -12,10 +12,10 @@ use crystal_protocol::{
     turn::ActivityKind,
 };
 
-use super::{actor::Actor, round::new_item, transcript};
+use super::{actor::Actor, messages::Fold, round::new_item, transcript};
 use crate::{
     config::Model,
-    prompts::{self, SummaryRequest},
+    prompts,
     providers::Message,
     store::{
         head::{item_id, item_number},
@@ -45,14 +45,6 @@ impl Budget {
         let soft = ((window as f64 * threshold) as u64).min(hard);
         Self { soft, hard }
     }
-}
-
-/// Turns that are to be folded, and the request that has a model do it.
-pub(super) struct Fold {
-    /// How many of the oldest turns.
-    pub(super) turns: usize,
-    /// The request.
-    pub(super) request: SummaryRequest,
 }
 
 impl Actor {

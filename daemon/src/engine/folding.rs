@@ -6,9 +6,11 @@ use crystal_protocol::turn::TurnReason;
 use futures_util::StreamExt;
 
 use super::{
-    compaction::{Budget, Fold},
+    compaction::Budget,
     dispatch::CallHost,
-    turn::{FromTurn, TurnEnd, TurnModel, ask},
+    messages::Fold,
+    messages::{FromTurn, TurnEnd, ask},
+    turn::TurnModel,
 };
 use crate::{
     limits::COMPACTION_TAIL,

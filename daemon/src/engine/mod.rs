@@ -4,7 +4,7 @@
 //! - `actor`: the mailbox loop. Everything that changes a session happens in it, one thing after the other.
 //! - `journal`: what must survive goes to the log, then into the head, then becomes an event: in this order.
 //! - `turn`, `dispatch`, `folding`: the task of a running turn. It talks to the model and runs tools, owns no state, and tells the
-//!   actor what happens through a bounded channel.
+//!   actor what happens through a bounded channel (`messages`).
 //! - `round`, `calls`, `turns`, `inquiries`, `queue`, `operator`, `settings`, `paging`, `compaction`,
 //!   `recover`: the actor's parts by subject.
 //! - [`event_log`]: the window of events that clients follow. `transcript`: items as the model sees them.
@@ -23,6 +23,7 @@ pub mod event_log;
 mod folding;
 mod inquiries;
 mod journal;
+mod messages;
 mod open_items;
 mod operator;
 pub mod paging;

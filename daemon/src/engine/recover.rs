@@ -22,13 +22,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     actor::{Actor, FROM_TURN, History, RunningTurn, Start, Work},
     command::{Command, Ending, Reply, SessionHandle, answer},
-    dispatch::PendingCall,
     event_log::EventLog,
     inquiries::Inquiries,
     journal::Journal,
+    messages::PendingCall,
+    messages::TurnEnd,
     open_items::OpenItems,
     services::{Registry, Services},
-    turn::TurnEnd,
 };
 use crate::store::{
     error::{LoadError, StoreError},

@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 use super::{
     actor::{Actor, Work},
     calls::{cancel_call, new_call, operator_result},
-    dispatch::PendingCall,
+    messages::PendingCall,
+    messages::{Conversation, FromTurn},
     open_items::OpenItem,
-    turn::{Conversation, FromTurn},
 };
 use crate::{
     providers::{Finish, ModelEvent},

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     actor::{Actor, RunningTurn, Work},
     command::{Reply, WaitTarget, answer},
-    dispatch::PendingCall,
+    messages::PendingCall,
+    messages::TurnEnd,
     queue::Prompt,
     round::new_item,
-    turn::TurnEnd,
 };
 use crate::{
     stdx::truncate,

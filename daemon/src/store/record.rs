@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use crystal_protocol::{
     approval::{Approval, ApprovalMode, DecidedVia, Decision},
+    client_ref::ClientRef,
     ids::{ApprovalId, ItemId, QueuedId, SessionId},
     item::{CallApproval, Item, ItemField},
     rpc::{Asking, TimeoutSetting, TurnLimits, WhenUnattended},
-    session::{ClientRef, Mode, Thinking},
+    session::{Mode, Thinking},
     task::Todo,
     time::Timestamp,
     turn::{QueuedPrompt, Turn, TurnCompleted, Usage},
