@@ -8,10 +8,10 @@ use crystal_protocol::{
         Client, ClientError, ConnectOptions, Connection, LocalReconnect, SessionStream,
         StartPolicy, connect::connect_or_start,
     },
+    client_ref::Role,
     home::Home,
     ids::{Seq, SessionId},
     limits,
-    session::Role,
 };
 use tokio::io::AsyncReadExt as _;
 

@@ -62,3 +62,9 @@ pub const IDLE_EXIT: Duration = Duration::from_secs(30 * 60);
 
 /// Tool calls of one batch that run at the same time.
 pub const CONCURRENT_CALLS: usize = 8;
+
+/// The part of a model's context window that may be full before older turns are summarised, unless configured otherwise.
+pub const COMPACTION_THRESHOLD: f64 = 0.8;
+
+/// Of the context budget older turns may keep this part when a summary is made; what does not fit is folded.
+pub const COMPACTION_TAIL: f64 = 0.25;

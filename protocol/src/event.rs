@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::{
     approval::{Approval, DecidedVia, Decision},
+    client_ref::ClientRef,
     ids::{ApprovalId, ItemId, QuestionId, Seq, SessionId, TaskId},
     item::{Item, ItemField},
     question::{Question, QuestionOutcome},
-    session::{ClientRef, SessionInfo, Snapshot},
+    session::{SessionInfo, Snapshot},
     task::{Image, Task, Todo},
     time::Timestamp,
     turn::{Activity, QueuedPrompt, Turn, TurnCompleted, Usage},

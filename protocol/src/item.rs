@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Authority, Risk},
+    client_ref::ClientRef,
     ids::{CallId, ItemId, QueuedId, TurnId},
-    session::ClientRef,
     span::Span,
     time::Timestamp,
 };

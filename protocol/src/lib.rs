@@ -4,7 +4,7 @@
 //! [`session::Snapshot::apply`]. In reading order:
 //!
 //! - [`ids`], [`time`], [`limits`], [`version`], [`error`]: the small words;
-//! - [`span`], [`item`], [`turn`], [`approval`], [`question`], [`task`], [`session`]: the nouns;
+//! - [`client_ref`], [`span`], [`item`], [`turn`], [`approval`], [`question`], [`task`], [`session`]: the nouns;
 //! - [`event`], [`view`]: what happens, and how it folds into a snapshot;
 //! - [`rpc`]: the methods, each once;
 //! - [`home`], [`frame`]: where the socket is and how lines travel on it;
@@ -13,6 +13,7 @@
 
 pub mod approval;
 pub mod client;
+pub mod client_ref;
 pub mod error;
 pub mod event;
 pub mod frame;

@@ -5,36 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Approval, ApprovalMode},
-    ids::{ConnectionId, Seq, SessionId},
+    client_ref::ClientRef,
+    ids::{Seq, SessionId},
     item::Item,
     question::Question,
     task::{Image, Task, Todo},
     time::Timestamp,
     turn::{Activity, QueuedPrompt, Turn, Usage},
 };
-
-/// What a connection may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Role {
-    /// Everything.
-    #[default]
-    Controller,
-    /// Look, and nothing else.
-    Observer,
-}
-
-/// A client that is, or was, attached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClientRef {
-    /// Its connection.
-    pub connection: ConnectionId,
-    /// Its name, as it gave it in `initialize`.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-}
 
 /// Which tools and which system text a session uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

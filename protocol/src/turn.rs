@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    client_ref::ClientRef,
     ids::{ItemId, QueuedId, TurnId},
-    session::ClientRef,
     span::Span,
     time::Timestamp,
 };

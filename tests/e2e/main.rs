@@ -5,6 +5,7 @@
 mod approvals;
 mod attach;
 mod bash;
+mod compaction;
 mod ctl;
 mod ctl_run;
 mod daemon;

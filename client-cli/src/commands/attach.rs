@@ -3,9 +3,10 @@
 use clap::Args;
 use crystal_protocol::{
     client::{RawUpdate, SessionStream, Update},
+    client_ref::Role,
     event::AnyEvent,
     ids::Seq,
-    session::{Role, Snapshot},
+    session::Snapshot,
 };
 use serde::Serialize;
 

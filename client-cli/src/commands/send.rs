@@ -2,8 +2,8 @@
 
 use clap::Args;
 use crystal_protocol::{
+    client_ref::Role,
     rpc::{TurnSubmit, TurnSubmitParams, TurnSubmitResult, WhenBusy},
-    session::Role,
     span::Span,
 };
 

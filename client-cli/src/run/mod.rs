@@ -9,10 +9,11 @@ use std::io::IsTerminal as _;
 
 use crystal_protocol::{
     client::{Client, SessionStream},
+    client_ref::Role,
     error::ErrorKind,
     item::Note,
     rpc::{SessionClose, SessionCreate, SessionParams, TurnSubmit, TurnSubmitParams, WhenBusy},
-    session::{Role, SessionInfo},
+    session::SessionInfo,
     span::Span,
     time::Timestamp,
 };

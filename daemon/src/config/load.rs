@@ -33,6 +33,8 @@ pub struct Config {
     pub background_bash_timeout: TimeoutSetting,
     /// Bounds on each turn.
     pub limits: TurnLimits,
+    /// The part of a model's context window that may be full before older turns are summarised, 0 to 1.
+    pub compaction_threshold: f64,
     /// The daemon exits after this long with nothing alive; never when `None`.
     pub idle_exit: Option<Duration>,
 }
@@ -48,6 +50,7 @@ impl Default for Config {
             bash_timeout: TimeoutSetting::Seconds(120),
             background_bash_timeout: TimeoutSetting::Seconds(10_800),
             limits: TurnLimits::default(),
+            compaction_threshold: limits::COMPACTION_THRESHOLD,
             idle_exit: Some(limits::IDLE_EXIT),
         }
     }
@@ -62,6 +65,7 @@ struct Wire {
     approval: Option<ApprovalMode>,
     thinking_effort: Option<Thinking>,
     workspace_trust: Option<bool>,
+    compaction_threshold: Option<f64>,
     #[serde(deserialize_with = "present")]
     bash_timeout_seconds: Option<TimeoutSetting>,
     #[serde(deserialize_with = "present")]
@@ -207,6 +211,10 @@ impl Config {
                 .background_bash_timeout_seconds
                 .unwrap_or(default.background_bash_timeout),
             limits: wire.limits.unwrap_or(default.limits),
+            compaction_threshold: wire
+                .compaction_threshold
+                .unwrap_or(default.compaction_threshold)
+                .clamp(0.1, 1.0),
             idle_exit: wire
                 .idle_exit_minutes
                 .map_or(default.idle_exit, |idle| idle.0),

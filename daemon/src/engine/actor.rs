@@ -22,11 +22,12 @@ use super::{
     event_log::EventLog,
     inquiries::Inquiries,
     journal::Journal,
+    messages::FromTurn,
     open_items::OpenItems,
     recover::info_of,
     services::{Registry, Services},
     system::SystemText,
-    turn::FromTurn,
+    transcript::SettledTurn,
 };
 use crate::{
     limits::{PROGRESS_INTERVAL, SESSION_IDLE},
@@ -140,12 +141,26 @@ pub(super) struct OperatorCall {
 #[derive(Default)]
 pub(super) struct History {
     /// Messages of turns that have ended; loaded when first needed.
-    pub(super) settled: Option<Vec<Arc<Message>>>,
+    pub(super) settled: Option<Vec<SettledTurn>>,
+    /// What a summary says of the turns before these.
+    pub(super) summary: Option<String>,
     /// Finished items of the running turn.
     pub(super) turn_items: Vec<StoredItem>,
 }
 
 impl History {
+    /// The turns that have ended as messages, what was summarised first.
+    pub(super) fn settled_messages(&self) -> Vec<Arc<Message>> {
+        let summary = self.summary.iter().map(|summary| {
+            let text = format!("[Summary of the conversation so far]\n{summary}");
+            Arc::new(Message::User { text })
+        });
+        let turns = self.settled.iter().flatten();
+        summary
+            .chain(turns.flat_map(|turn| turn.messages.iter().cloned()))
+            .collect()
+    }
+
     /// The running turn as messages. Items finish in any order; the model sees them in the order in which they began.
     pub(super) fn turn_messages(&mut self) -> Vec<Arc<Message>> {
         self.turn_items

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crystal_protocol::{
     approval::Approval,
+    client_ref::ClientRef,
     error::{ErrorKind, RpcError},
     ids::{ConnectionId, ItemId, QueuedId, Seq, SessionId, TurnId},
     item::Note,
@@ -12,7 +13,7 @@ use crystal_protocol::{
         ApprovalRespondParams, Environment, QueueEditParams, SessionConfigureParams,
         ToolCallParams, ToolCallResult, ToolInfo, TurnSubmitParams, TurnSubmitResult,
     },
-    session::{ClientRef, SessionInfo, Snapshot},
+    session::{SessionInfo, Snapshot},
     task::Todo,
     turn::{QueuedPrompt, TurnCompleted, Usage},
 };

@@ -13,7 +13,7 @@ use std::{
 
 use crystal_protocol::{
     approval::Risk,
-    ids::{ItemId, SessionId},
+    ids::SessionId,
     item::CallApproval,
     limits::{OUTPUT_BYTES_PER_SECOND, OUTPUT_DELTA_BYTES},
 };
@@ -22,8 +22,8 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{
+    messages::{FromTurn, PendingCall, ask},
     services::Services,
-    turn::{FromTurn, ask},
     verdict::Verdict,
 };
 use crate::{
@@ -33,17 +33,6 @@ use crate::{
 
 /// What a call prints may wait in so many pieces before its tool must wait.
 const OUTPUT_PIECES: usize = 16;
-
-/// A call that the model made whole.
-#[derive(Clone, Debug)]
-pub(super) struct PendingCall {
-    /// Its item.
-    pub(super) item: ItemId,
-    /// The tool.
-    pub(super) name: String,
-    /// JSON text.
-    pub(super) arguments: String,
-}
 
 /// What calls run with, and the way to their session.
 #[derive(Clone)]

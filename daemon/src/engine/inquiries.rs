@@ -7,12 +7,12 @@ use std::{
 
 use crystal_protocol::{
     approval::{Approval, DecidedVia, Decision},
+    client_ref::{ClientRef, Role},
     error::{ErrorKind, RpcError},
     event::Event,
     ids::{ApprovalId, ItemId},
     item::{CallOutcome, ItemBody, NoteLevel, ToolCallStatus},
     rpc::{ApprovalRespondParams, Asking, WhenUnattended},
-    session::{ClientRef, Role},
     time::Timestamp,
     turn::ActivityKind,
 };

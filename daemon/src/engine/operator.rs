@@ -18,11 +18,12 @@ use super::{
     actor::{Actor, OperatorCall, Work},
     calls::new_call,
     command::{Caller, Reply, answer},
-    dispatch::{self, PendingCall},
+    dispatch,
+    messages::{FromTurn, PendingCall, TurnEnd},
     queue::busy,
     services::Services,
     system::SystemText,
-    turn::{Bounds, FromTurn, TurnEnd, TurnModel, TurnTask},
+    turn::{Bounds, TurnModel, TurnTask},
 };
 use crate::{
     prompts::SessionFacts,

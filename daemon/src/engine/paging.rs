@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use crystal_protocol::{
+    client_ref::Role,
     error::RpcError,
     event::Event,
     ids::{ConnectionId, ItemId},
     item::{Item, ItemBody, ItemField},
     limits::{ITEM_FIELD_BYTES, SNAPSHOT_ITEMS, SNAPSHOT_ITEMS_BYTES},
-    session::{Role, Snapshot},
+    session::Snapshot,
     span,
 };
 

@@ -1,12 +1,12 @@
 //! The actor's part in prompts: submitting, and the queue.
 
 use crystal_protocol::{
+    client_ref::ClientRef,
     error::{ErrorKind, RpcError},
     event::Event,
     ids::QueuedId,
     limits::{PROMPT_BYTES, QUEUE_BYTES},
     rpc::{QueueEditParams, QueuePlace, TurnSubmitParams, TurnSubmitResult, WhenBusy},
-    session::ClientRef,
     span::{self, Span},
     time::Timestamp,
     turn::QueuedPrompt,

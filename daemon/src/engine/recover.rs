@@ -22,13 +22,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     actor::{Actor, FROM_TURN, History, RunningTurn, Start, Work},
     command::{Command, Ending, Reply, SessionHandle, answer},
-    dispatch::PendingCall,
     event_log::EventLog,
     inquiries::Inquiries,
     journal::Journal,
+    messages::PendingCall,
+    messages::TurnEnd,
     open_items::OpenItems,
     services::{Registry, Services},
-    turn::TurnEnd,
 };
 use crate::store::{
     error::{LoadError, StoreError},
@@ -159,11 +159,11 @@ impl Actor {
         self.adopt_open_items(open, head);
         // The conversation before this turn, and what the turn has finished so far.
         let first = item_number(&open.turn.prompt).unwrap_or_default();
-        let items = self.stored_items(0).await?;
+        let items = self.context_items().await?;
         let (before, of_turn): (Vec<_>, Vec<_>) = items
             .into_iter()
             .partition(|stored| item_number(&stored.item.id).is_some_and(|number| number < first));
-        self.conversation.settled = Some(super::transcript::messages(&before));
+        self.conversation.settled = Some(super::transcript::turns(&before));
         self.conversation.turn_items = of_turn;
         let calls = open
             .open_items
@@ -239,18 +239,25 @@ impl Actor {
     /// Loads the conversation of turns that have ended, once.
     pub(super) async fn load_conversation(&mut self) -> Result<(), RpcError> {
         if self.conversation.settled.is_none() {
-            let items = self.stored_items(0).await?;
-            self.conversation.settled = Some(super::transcript::messages(&items));
+            let items = self.context_items().await?;
+            self.conversation.settled = Some(super::transcript::turns(&items));
         }
         Ok(())
     }
 
-    async fn stored_items(&self, first: u64) -> Result<Vec<StoredItem>, RpcError> {
+    /// The finished items that the model knows as they are; a summary of those before becomes the conversation's.
+    async fn context_items(&mut self) -> Result<Vec<StoredItem>, RpcError> {
+        let storage = |error: StoreError| RpcError::new(ErrorKind::Storage, error.to_string());
         let reader = ItemReader::new(self.journal.log(), self.journal.head()).await;
-        reader
-            .since(first)
-            .await
-            .map_err(|error| RpcError::new(ErrorKind::Storage, error.to_string()))
+        let Some(start) = self.journal.head().context.clone() else {
+            return reader.since(0).await.map_err(storage);
+        };
+        if let Some(summary) = reader.get(&start.summary).await.map_err(storage)?
+            && let ItemBody::Summary { text, .. } = summary.item.body
+        {
+            self.conversation.summary = Some(text);
+        }
+        reader.since(start.kept_from).await.map_err(storage)
     }
 
     /// Begins to end the session; it is over when what runs has ended.

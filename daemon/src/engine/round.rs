@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 use super::{
     actor::{Actor, Work},
     calls::{cancel_call, new_call, operator_result},
-    dispatch::PendingCall,
+    messages::PendingCall,
+    messages::{Conversation, FromTurn},
     open_items::OpenItem,
-    turn::{Conversation, FromTurn},
 };
 use crate::{
     providers::{Finish, ModelEvent},
@@ -39,6 +39,22 @@ impl Actor {
                 self.set_activity(ActivityKind::WaitingForModel, None);
                 let conversation = self.conversation();
                 done(reply, conversation);
+            }
+            FromTurn::Estimate(reply) => {
+                let tokens = self.context_tokens();
+                done(reply, tokens);
+            }
+            FromTurn::Fold { keep_tokens, reply } => {
+                let fold = self.fold(keep_tokens);
+                done(reply, fold);
+            }
+            FromTurn::Folded {
+                turns,
+                summary,
+                reply,
+            } => {
+                self.folded(turns, summary).await;
+                done(reply, ());
             }
             FromTurn::Model(event) => self.on_model(event),
             FromTurn::RoundEnded {
@@ -123,7 +139,7 @@ impl Actor {
     }
 
     fn conversation(&mut self) -> Conversation {
-        let mut messages = self.conversation.settled.clone().unwrap_or_default();
+        let mut messages = self.conversation.settled_messages();
         let turn_start = messages.len();
         messages.extend(self.conversation.turn_messages());
         Conversation {

@@ -12,9 +12,16 @@ use crystal_protocol::{
 
 use crate::{
     providers::{Call, CallResult, Message},
-    store::head::StoredItem,
+    stdx::truncate,
+    store::head::{StoredItem, item_number},
     terms::Replay,
 };
+
+/// Characters that count as one token.
+const CHARS_PER_TOKEN: usize = 4;
+
+/// A tool's result in a text that is to be summarised, in characters.
+const SUMMARISED_RESULT_CHARS: usize = 2_000;
 
 /// Messages of finished items, in the order of their ids. What people did outside turns is left out.
 pub(super) fn messages<'a>(items: impl IntoIterator<Item = &'a StoredItem>) -> Vec<Arc<Message>> {
@@ -24,6 +31,77 @@ pub(super) fn messages<'a>(items: impl IntoIterator<Item = &'a StoredItem>) -> V
     }
     builder.flush();
     builder.messages
+}
+
+/// A turn that has ended, as the model sees it.
+#[derive(Clone, Debug)]
+pub(super) struct SettledTurn {
+    /// Number of its first item.
+    pub(super) first: u64,
+    /// How many items it has.
+    pub(super) items: u64,
+    /// Its messages.
+    pub(super) messages: Vec<Arc<Message>>,
+}
+
+/// Finished items by turn, in the order of their ids.
+pub(super) fn turns(items: &[StoredItem]) -> Vec<SettledTurn> {
+    items
+        .chunk_by(|a, b| a.item.turn == b.item.turn)
+        .filter_map(settle)
+        .collect()
+}
+
+/// A turn's finished items as the turn it was; `None` when the model sees nothing of them.
+pub(super) fn settle(items: &[StoredItem]) -> Option<SettledTurn> {
+    let messages = messages(items);
+    let first = items
+        .first()
+        .and_then(|stored| item_number(&stored.item.id))?;
+    (!messages.is_empty()).then_some(SettledTurn {
+        first,
+        items: items.len() as u64,
+        messages,
+    })
+}
+
+/// Tokens that messages cost, by the rule of four characters each.
+pub(super) fn tokens<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u64 {
+    let bytes: usize = messages.into_iter().map(|message| weight(message)).sum();
+    (bytes / CHARS_PER_TOKEN) as u64
+}
+
+fn weight(message: &Message) -> usize {
+    match message {
+        Message::User { text } => text.len(),
+        Message::Assistant { text, calls, .. } => {
+            let calls: usize = calls
+                .iter()
+                .map(|call| call.name.len() + call.arguments.len())
+                .sum();
+            text.len() + calls
+        }
+        Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
+    }
+}
+
+/// Messages as one text, for a summary; a long result keeps its beginning and end.
+pub(super) fn as_text<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> String {
+    let mut out = String::new();
+    for message in messages {
+        match &*plain_message(message) {
+            Message::Assistant { text, .. } => out.push_str(&format!("Agent: {text}\n\n")),
+            Message::User { text } if matches!(&**message, Message::User { .. }) => {
+                out.push_str(&format!("User: {text}\n\n"));
+            }
+            Message::User { text } => {
+                let text = truncate::middle(text, SUMMARISED_RESULT_CHARS).text;
+                out.push_str(&format!("{text}\n\n"));
+            }
+            Message::Results(_) => {}
+        }
+    }
+    out
 }
 
 /// The conversation without calls and results, told as text: for a provider that refuses its form. Each message stays one.
@@ -82,7 +160,7 @@ struct Answer {
 impl Builder {
     fn push(&mut self, stored: &StoredItem) {
         let Item { body, turn, .. } = &stored.item;
-        if turn.is_none() && !matches!(body, ItemBody::Summary { .. }) {
+        if turn.is_none() {
             return;
         }
         match body {
@@ -92,12 +170,8 @@ impl Builder {
                     text: span::plain_text(spans),
                 }));
             }
-            ItemBody::Summary { text, .. } => {
-                self.flush();
-                self.messages
-                    .push(Arc::new(Message::User { text: text.clone() }));
-            }
-            ItemBody::Note { .. } => {}
+            // A summary stands before what is kept, wherever its item lies.
+            ItemBody::Note { .. } | ItemBody::Summary { .. } => {}
             ItemBody::AssistantMessage { text, .. } => {
                 self.begin(stored);
                 self.answer.text.push_str(text);

@@ -5,30 +5,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crystal_protocol::{
-    ids::ItemId,
-    item::CallApproval,
-    rpc::TurnLimits,
-    turn::{Tokens, TurnReason},
-};
-use futures_util::StreamExt;
-use tokio::sync::{mpsc, oneshot};
-
 use super::{
-    dispatch::{self, CallHost, PendingCall},
+    dispatch::{self, CallHost},
+    folding::Folding,
+    messages::{FromTurn, PendingCall, TurnEnd, ask},
     transcript,
-    verdict::Verdict,
 };
 use crate::{
     config::Model,
     limits::{MODEL_ATTEMPTS, TURN_DURATION, TURN_MODEL_CALLS, TURN_TOOL_CALLS},
     providers::{
-        Finish, Message, ModelEvent, ModelRequest, Provider, ProviderError, ProviderErrorKind,
-        ToolSpec,
+        Finish, ModelEvent, ModelRequest, Provider, ProviderError, ProviderErrorKind, ToolSpec,
     },
     terms::Replay,
-    tools::{Effects, ToolOutput},
 };
+use crystal_protocol::{
+    rpc::TurnLimits,
+    turn::{Tokens, TurnReason},
+};
+use futures_util::StreamExt;
 
 /// First wait before a failed request is tried again; it doubles with each attempt.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
@@ -38,130 +33,6 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// Longest wait that a provider may ask for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(600);
-
-/// What the task of a turn, or of an operator's call, tells its session.
-pub(super) enum FromTurn {
-    /// A model round begins; the conversation is wanted.
-    Conversation(oneshot::Sender<Conversation>),
-    /// The model says something.
-    Model(ModelEvent),
-    /// The model's answer is whole.
-    RoundEnded {
-        /// Why it stopped.
-        finish: Finish,
-        /// Tokens, where known.
-        usage: Option<Tokens>,
-        /// What the provider wants back.
-        replay: Option<Replay>,
-        /// The calls it made, in order.
-        reply: oneshot::Sender<Vec<PendingCall>>,
-    },
-    /// The request failed and will be tried again.
-    Retry {
-        /// The attempt that follows.
-        attempt: u32,
-        /// After so long.
-        delay: Duration,
-        /// What failed.
-        cause: String,
-    },
-    /// May this call run?
-    Judge {
-        /// The call's item.
-        item: ItemId,
-        /// What it would do.
-        effects: Box<Effects>,
-        /// A lasting rule that covers it.
-        standing: Option<String>,
-        /// The answer, which may wait for a person.
-        reply: oneshot::Sender<Verdict>,
-    },
-    /// A call's tool begins to run.
-    CallStarted {
-        /// The call's item.
-        item: ItemId,
-        /// A short line for people: what it is about.
-        title: String,
-        /// How it was judged.
-        approval: CallApproval,
-        /// When it is on record.
-        reply: oneshot::Sender<()>,
-    },
-    /// A running call printed.
-    CallOutput {
-        /// The call's item.
-        item: ItemId,
-        /// What.
-        text: String,
-        /// Bytes left out before it.
-        skipped: Option<u64>,
-    },
-    /// A call is done.
-    CallFinished {
-        /// The call's item.
-        item: ItemId,
-        /// What came of it.
-        output: ToolOutput,
-        /// It was not allowed to run.
-        rejected: bool,
-        /// How it was judged, if it came that far.
-        approval: Option<CallApproval>,
-        /// How long it ran.
-        duration: Duration,
-        /// When it is on record.
-        reply: oneshot::Sender<()>,
-    },
-    /// The tool batch is done; queued prompts may join.
-    BatchDone(oneshot::Sender<()>),
-    /// The last word.
-    Ended(TurnEnd),
-}
-
-/// The conversation as a round sends it.
-pub(super) struct Conversation {
-    /// All messages.
-    pub(super) messages: Vec<Arc<Message>>,
-    /// Where the running turn begins.
-    pub(super) turn_start: usize,
-}
-
-/// How a turn ended, as its task sees it.
-#[derive(Clone, Debug)]
-pub(super) struct TurnEnd {
-    /// Why.
-    pub(super) reason: TurnReason,
-    /// What went wrong.
-    pub(super) error: Option<(String, String)>,
-}
-
-impl TurnEnd {
-    /// An end without an error.
-    pub(super) fn of(reason: TurnReason) -> Self {
-        Self {
-            reason,
-            error: None,
-        }
-    }
-
-    fn error(kind: &str, message: impl Into<String>) -> Self {
-        Self {
-            reason: TurnReason::Error,
-            error: Some((kind.to_owned(), message.into())),
-        }
-    }
-
-    fn provider(error: &ProviderError) -> Self {
-        let reason = if error.kind == ProviderErrorKind::ContextOverflow {
-            TurnReason::ContextOverflow
-        } else {
-            TurnReason::Error
-        };
-        Self {
-            reason,
-            error: Some((error.kind.name().to_owned(), error.message.clone())),
-        }
-    }
-}
 
 /// The model of a turn: fixed from its beginning to its end.
 #[derive(Clone)]
@@ -299,7 +170,9 @@ impl TurnTask {
         let interrupted = || TurnEnd::of(TurnReason::Interrupted);
         let mut attempt = 1;
         let mut plain = false;
+        let mut folds = Folding::new(&self.host, model);
         loop {
+            folds.make_room().await?;
             let conversation = ask(&self.host.to_session, FromTurn::Conversation)
                 .await
                 .ok_or_else(interrupted)?;
@@ -341,24 +214,34 @@ impl TurnTask {
                         () = tokio::time::sleep(delay) => {}
                     }
                 }
+                Err(error)
+                    if error.kind == ProviderErrorKind::ContextOverflow && folds.untried() =>
+                {
+                    attempt += 1;
+                    self.retry_at_once(attempt, error.message.clone()).await?;
+                    if !folds.fold().await? {
+                        return Err(TurnEnd::provider(&error));
+                    }
+                }
                 Err(error) if !plain && is_about_history(&error) => {
                     // Calls and results as plain text: a form that no provider can find unpaired.
                     plain = true;
                     attempt += 1;
-                    let retry = FromTurn::Retry {
-                        attempt,
-                        delay: Duration::ZERO,
-                        cause: error.message,
-                    };
-                    self.host
-                        .to_session
-                        .send(retry)
-                        .await
-                        .map_err(|_| interrupted())?;
+                    self.retry_at_once(attempt, error.message).await?;
                 }
                 Err(error) => return Err(TurnEnd::provider(&error)),
             }
         }
+    }
+
+    async fn retry_at_once(&self, attempt: u32, cause: String) -> Result<(), TurnEnd> {
+        let retry = FromTurn::Retry {
+            attempt,
+            delay: Duration::ZERO,
+            cause,
+        };
+        let sent = self.host.to_session.send(retry).await;
+        sent.map_err(|_| TurnEnd::of(TurnReason::Interrupted))
     }
 
     /// One request. The outer error is an interrupt.
@@ -428,16 +311,6 @@ impl TurnTask {
             )),
         }
     }
-}
-
-/// Sends a question to the session and waits for the answer; `None` when the session is gone.
-pub(super) async fn ask<T>(
-    to_session: &mpsc::Sender<FromTurn>,
-    question: impl FnOnce(oneshot::Sender<T>) -> FromTurn,
-) -> Option<T> {
-    let (reply, answer) = oneshot::channel();
-    to_session.send(question(reply)).await.ok()?;
-    answer.await.ok()
 }
 
 /// Whether a provider refuses the conversation for the form of its messages.

@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 use super::{
     actor::{Actor, RunningTurn, Work},
     command::{Reply, WaitTarget, answer},
-    dispatch::PendingCall,
+    messages::PendingCall,
+    messages::TurnEnd,
     queue::Prompt,
     round::new_item,
-    turn::TurnEnd,
 };
 use crate::{
     stdx::truncate,
     store::{
-        head::{KeptResult, StoredItem, item_id},
+        head::{KeptResult, StoredItem, item_id, item_number},
         head_file::{Numbering, save_head},
         open_turns,
         record::{Record, Settings},
@@ -191,10 +191,10 @@ impl Actor {
         let Work::Turn(turn) = std::mem::replace(&mut self.work, Work::Idle) else {
             return;
         };
-        let messages = self.conversation.turn_messages();
-        self.conversation.turn_items.clear();
+        let mut items = std::mem::take(&mut self.conversation.turn_items);
+        items.sort_by_key(|stored| item_number(&stored.item.id));
         if let Some(settled) = &mut self.conversation.settled {
-            settled.extend(messages);
+            settled.extend(super::transcript::settle(&items));
         }
         if end.reason != TurnReason::Completed && !turn.then_send_queue {
             self.hold_queue().await;

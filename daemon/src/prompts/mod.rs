@@ -5,10 +5,12 @@
 
 mod bind;
 mod builtin;
+mod compaction;
 mod facts;
 
 use crystal_protocol::session::Mode;
 
+pub use compaction::{SummaryRequest, summary_request};
 pub use facts::{PromptFacts, SessionFacts};
 
 use facts::Slot;

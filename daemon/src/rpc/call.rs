@@ -9,10 +9,10 @@ use std::{
 };
 
 use crystal_protocol::{
+    client_ref::ClientRef,
     error::{ErrorKind, RpcError},
     ids::{ConnectionId, Seq, SessionId},
     rpc::Environment,
-    session::ClientRef,
 };
 use jsonrpsee::Extensions;
 use tokio::sync::Notify;

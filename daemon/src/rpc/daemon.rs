@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crystal_protocol::{
+    client_ref::ClientRef,
     error::{ErrorKind, RpcError},
     rpc::{
         Capabilities, DaemonShutdown, DaemonStatus, DaemonStatusResult, DaemonSubscribe,
         DaemonUnsubscribe, Empty, Environment, Initialize, InitializeParams, InitializeResult,
         ModelList, ModelListResult, SandboxCapability, ServerInfo, ShutdownMode, WireLimits,
     },
-    session::ClientRef,
     version,
 };
 use jsonrpsee::core::{RegisterMethodError, server::RpcModule};

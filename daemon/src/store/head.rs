@@ -69,6 +69,9 @@ pub struct Head {
     /// Tokens and cost.
     #[serde(default)]
     pub usage: Usage,
+    /// Where the model's context begins, when a summary stands for what was before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextStart>,
     /// Rules that pass for the rest of the session.
     #[serde(default)]
     pub grants: Vec<Rule>,
@@ -132,6 +135,16 @@ pub struct OpenItem {
     pub running: bool,
 }
 
+/// Where the model's context begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextStart {
+    /// The item of the summary that stands for what was before.
+    pub summary: ItemId,
+    /// Items from this number on are known as they are.
+    pub kept_from: u64,
+}
+
 /// An approval that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -188,6 +201,7 @@ impl Head {
             queue: Vec::new(),
             todos: Vec::new(),
             usage: Usage::default(),
+            context: None,
             grants: Vec::new(),
             open_turn: None,
             approvals: Vec::new(),
@@ -287,6 +301,12 @@ impl Head {
                 if !self.grants.contains(rule) {
                     self.grants.push(rule.clone());
                 }
+            }
+            Record::Compacted { summary, kept_from } => {
+                self.context = Some(ContextStart {
+                    summary: summary.clone(),
+                    kept_from: *kept_from,
+                });
             }
             Record::UsageChanged { usage } => self.usage = usage.clone(),
             Record::TodosChanged { todos } => self.todos = todos.clone(),

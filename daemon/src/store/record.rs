@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use crystal_protocol::{
     approval::{Approval, ApprovalMode, DecidedVia, Decision},
+    client_ref::ClientRef,
     ids::{ApprovalId, ItemId, QueuedId, SessionId},
     item::{CallApproval, Item, ItemField},
     rpc::{Asking, TimeoutSetting, TurnLimits, WhenUnattended},
-    session::{ClientRef, Mode, Thinking},
+    session::{Mode, Thinking},
     task::Todo,
     time::Timestamp,
     turn::{QueuedPrompt, Turn, TurnCompleted, Usage},
@@ -128,6 +129,13 @@ pub enum Record {
     Granted {
         /// The rule.
         rule: Rule,
+    },
+    /// Older turns are known to the model by a summary from here on.
+    Compacted {
+        /// The summary's item, recorded before.
+        summary: ItemId,
+        /// Items from this number on stay as they are.
+        kept_from: u64,
     },
     /// Tokens or cost changed.
     UsageChanged {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crystal_protocol::{
+    client_ref::Role,
     error::{ErrorKind, RpcError},
     frame::line_of,
     limits::{MESSAGE_BYTES, REQUESTS_IN_FLIGHT},
     rpc::{Access, Initialize, Method},
-    session::Role,
 };
 use jsonrpsee::{
     ConnectionId, Extensions,

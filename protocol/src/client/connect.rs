@@ -17,9 +17,9 @@ use super::{
     spawn::{self, EarlyEnd, StartedDaemon},
 };
 use crate::{
+    client_ref::Role,
     home::Home,
     rpc::{ClientInfo, Environment, InitializeParams, InitializeResult},
-    session::Role,
     version,
 };
 

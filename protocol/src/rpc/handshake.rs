@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::ConnectionId, session::Role, time::Timestamp};
+use crate::{client_ref::Role, ids::ConnectionId, time::Timestamp};
 
 /// Parameters of `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

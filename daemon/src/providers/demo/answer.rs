@@ -61,6 +61,14 @@ pub(super) fn answer(request: &ModelRequest) -> Answer {
             prompt.push(' ');
         }
     }
+    if request.tools.is_empty() && prompt.contains("<conversation>") {
+        // It is asked to summarise: what stands in the conversation is no command.
+        let text = format!("The conversation began like this:\n{}\n", head(&prompt));
+        return Answer {
+            parts: vec![Part::Text(text)],
+            ..Answer::default()
+        };
+    }
     let done = calls_made(turn);
     let mut answer = if commands {
         follow(&lines, &done)
