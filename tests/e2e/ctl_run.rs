@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crystal_tests::{
     client::Client,
     ctl::{Ctl, Finished},
-    daemon::Daemon,
+    daemon::{Daemon, Options},
     home::Home,
     run_test,
     workspace::Workspace,
@@ -63,6 +63,35 @@ fn run_exits_1_when_it_cannot_begin() {
         }
         let untrusted = ["run", "--workspace", workspace.text_path(), "say x"];
         ctl.run(&untrusted).await.expect(1);
+    });
+}
+
+#[test]
+fn run_exits_1_when_the_key_is_missing() {
+    run_test(async {
+        let keyless = json!({"keyless": {
+            "protocol": "openai", "baseUri": "http://127.0.0.1:9/v1",
+            "models": {"m": {"contextWindow": 1_000}},
+        }});
+        let options = Options {
+            providers: Some(keyless),
+            ..Options::default()
+        };
+        let daemon = Daemon::start_with(options).await;
+        let ctl = Ctl::new(daemon.share_home());
+        let workspace = Workspace::new();
+        let arguments = [
+            "run",
+            "--workspace",
+            workspace.text_path(),
+            "--workspace-trust",
+            "off",
+            "--provider",
+            "keyless",
+            "say x",
+        ];
+        let end = ctl.run(&arguments).await;
+        assert!(end.expect(1).stderr.contains("keyless"), "{end:?}");
     });
 }
 

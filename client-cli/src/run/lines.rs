@@ -151,12 +151,15 @@ fn tool_use(item: &Item, call: &ToolCall) -> Value {
         InputKind::Json => serde_json::from_str(&call.arguments).ok(),
         InputKind::Text => None,
     };
-    json!({
+    let mut line = json!({
         "item": item.id, "name": call.name, "callId": call.call_id,
         "arguments": arguments.unwrap_or_else(|| Value::String(call.arguments.clone())),
         "status": name_of(&call.status), "output": call.output.as_deref().unwrap_or_default(),
-        "exitCode": call.exit_code,
-    })
+    });
+    if let (Some(code), Value::Object(map)) = (call.exit_code, &mut line) {
+        map.insert("exitCode".to_owned(), json!(code));
+    }
+    line
 }
 
 /// A field that was cut for its size is said to be, with its whole size.

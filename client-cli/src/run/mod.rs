@@ -12,7 +12,10 @@ use crystal_protocol::{
     client_ref::Role,
     error::ErrorKind,
     item::Note,
-    rpc::{SessionClose, SessionCreate, SessionParams, TurnSubmit, TurnSubmitParams, WhenBusy},
+    rpc::{
+        Empty, ModelList, SessionClose, SessionCreate, SessionParams, TurnSubmit, TurnSubmitParams,
+        WhenBusy,
+    },
     session::SessionInfo,
     span::Span,
     time::Timestamp,
@@ -113,6 +116,23 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Refuses a model whose key was not found: that is a wrong configuration, not a failed request.
+    async fn check_key(&self) -> anyhow::Result<()> {
+        let list = self.client.call::<ModelList>(Empty {}).await?;
+        let missing = list.models.iter().any(|model| {
+            model.provider == self.info.provider
+                && model.model == self.info.model
+                && !model.key_present
+        });
+        if missing {
+            anyhow::bail!(
+                "there is no key for the provider {}; set its variable in the environment, or apiKey in providers.json",
+                self.info.provider
+            );
+        }
+        Ok(())
+    }
+
     async fn task(
         &self,
         args: &RunArgs,
@@ -120,6 +140,7 @@ impl Run<'_> {
         schema: Option<AnswerSchema>,
         signals: &mut Signals,
     ) -> anyhow::Result<Exit> {
+        self.check_key().await?;
         let id = self.info.id.clone();
         let mut stream = self
             .context

@@ -7,6 +7,7 @@
 use crystal_protocol::{
     error::{ErrorKind, RpcError},
     ids::Seq,
+    time::Timestamp,
 };
 
 use crate::{
@@ -151,7 +152,8 @@ impl Journal {
     }
 
     /// Saves the head of a session that is being unloaded: numbering goes on without a gap.
-    pub(super) async fn save_final(&mut self) -> Result<Head, StoreError> {
+    pub(super) async fn save_final(&mut self, updated_at: Timestamp) -> Result<Head, StoreError> {
+        self.head.updated_at = updated_at;
         self.log.sync().await?;
         let numbering = Numbering::Exact {
             next_seq: self.next_seq,

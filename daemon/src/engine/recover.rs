@@ -323,7 +323,10 @@ impl Actor {
                 .record(vec![Record::OptionsChanged { options }])
                 .await;
         }
-        self.emit(Event::SessionClosed { reason });
+        if ending != Ending::Suspend {
+            // A suspended session goes on when the daemon is there again; its clients attach anew.
+            self.emit(Event::SessionClosed { reason });
+        }
         self.events.finish();
         self.head_saved().await;
         let result = match ending {
@@ -349,7 +352,7 @@ impl Actor {
     }
 
     async fn save_for_good(&mut self) -> Result<(), StoreError> {
-        let head = self.journal.save_final().await?;
+        let head = self.journal.save_final(self.view.info.updated_at).await?;
         if head.open_turn.is_none() {
             self.work = Work::Idle;
             self.forget_open_turn().await;

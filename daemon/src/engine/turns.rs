@@ -300,7 +300,8 @@ impl Actor {
             // The head would cover records that the log does not have.
             return;
         }
-        let head = self.journal.head().clone();
+        let mut head = self.journal.head().clone();
+        head.updated_at = self.view.info.updated_at;
         let paths = self.journal.paths().clone();
         let registry = self.registry.clone();
         let log = self.journal.log().clone();

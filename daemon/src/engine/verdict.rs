@@ -48,7 +48,10 @@ pub(super) fn verdict_of(effects: &Effects, decided: &Decided) -> Verdict {
     match decided.decision {
         Decision::Deny => {
             let reason = match &decided.message {
-                Some(message) => format!("{who} denied the call: {message}"),
+                Some(message) => {
+                    let message = message.trim().trim_end_matches('.');
+                    format!("{who} denied the call: {message}.")
+                }
                 None => format!("{who} denied the call."),
             };
             let text = format!(
