@@ -339,7 +339,7 @@ pub fn answer<T>(reply: Reply<T>, result: Result<T, RpcError>) {
 /// The error of a call that names no session.
 pub fn not_found(session: &SessionId) -> RpcError {
     let message = format!(
-        "There is no session {session}; list them with session/list. A prefix needs at least 4 characters."
+        "There is no session {session}; session/list (crystal-ctl sessions) shows those there are, and a prefix needs at least 4 characters."
     );
     RpcError::new(ErrorKind::SessionNotFound, message)
 }
