@@ -20,8 +20,8 @@ use crystal_protocol::{
 use serde::Serialize;
 use tokio::sync::Notify;
 
-/// What an entry costs besides its bytes.
-const ENTRY_OVERHEAD_BYTES: usize = 128;
+/// What an entry costs besides its bytes: its place, and the allocations of its line and its delta.
+const ENTRY_OVERHEAD_BYTES: usize = 384;
 
 /// A merged delta is at most so long, in bytes.
 const MERGED_DELTA_BYTES: usize = 256 * 1024;
