@@ -15,7 +15,7 @@ use std::{collections::HashMap, sync::Arc};
 use crystal_protocol::{
     error::{ErrorKind, RpcError},
     limits::MESSAGE_BYTES,
-    rpc::{Access, METHODS, Method, NOT_YET},
+    rpc::{Access, METHODS, Method, Stage},
 };
 use jsonrpsee::{
     Extensions,
@@ -51,12 +51,14 @@ impl Table {
         session::register_methods(&mut module)?;
         turn::register_methods(&mut module)?;
         workspace::register_methods(&mut module)?;
-        for method in NOT_YET {
+        for method in METHODS
+            .iter()
+            .filter(|method| method.stage == Stage::NotYet)
+        {
             register_not_yet(&mut module, method.name)?;
         }
         let access = METHODS
             .iter()
-            .chain(NOT_YET)
             .map(|method| (method.name, method.access))
             .collect();
         Ok(Self {
