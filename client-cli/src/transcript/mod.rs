@@ -4,6 +4,8 @@
 
 pub(crate) mod inquiry;
 
+use std::collections::HashMap;
+
 use crystal_protocol::{
     event::Event,
     ids::ItemId,
@@ -56,6 +58,8 @@ pub(crate) struct Transcript {
     thinking: Thinking,
     /// The item whose text is being printed, and what of it was.
     open: Option<Open>,
+    /// What was printed of items that another one interrupted.
+    aside: HashMap<ItemId, String>,
     /// The last item that was printed whole, to find one's place in a later snapshot.
     last: Option<ItemId>,
     pieces: Vec<Piece>,
@@ -66,6 +70,8 @@ struct Open {
     item: ItemId,
     channel: Channel,
     printed: String,
+    /// How much of it had been printed before it was opened, again, in bytes.
+    before: usize,
 }
 
 impl Transcript {
@@ -75,6 +81,7 @@ impl Transcript {
             hints,
             thinking,
             open: None,
+            aside: HashMap::new(),
             last: None,
             pieces: Vec::new(),
         }
@@ -130,6 +137,7 @@ impl Transcript {
             }
             Event::TurnCompleted(turn) => {
                 self.end_open();
+                self.aside.clear();
                 if let Some(error) = &turn.error {
                     self.rest(&format!("! {}: {}", error.kind, error.message));
                 }
@@ -208,10 +216,12 @@ impl Transcript {
                 return self.catch_up(item);
             }
             self.end_open();
+            let printed = self.aside.remove(&item.id).unwrap_or_default();
             self.open = Some(Open {
                 item: item.id.clone(),
                 channel,
-                printed: String::new(),
+                before: printed.len(),
+                printed,
             });
             self.catch_up(item);
         } else if let ItemBody::ToolCall(call) = &item.body
@@ -228,6 +238,7 @@ impl Transcript {
                 if self.channel_of(item).is_some() {
                     self.started(item);
                     self.end_open();
+                    self.aside.remove(&item.id);
                 }
             }
             ItemBody::UserMessage { spans, by, .. } => {
@@ -285,6 +296,7 @@ impl Transcript {
             self.put(open.channel, "\n".to_owned());
             if let Some(open) = &mut self.open {
                 open.printed.clear();
+                open.before = 0;
             }
             self.stream(text);
         }
@@ -301,11 +313,11 @@ impl Transcript {
     }
 
     fn end_open(&mut self) {
-        if let Some(open) = self.open.take()
-            && !open.printed.is_empty()
-            && !open.printed.ends_with('\n')
-        {
-            self.put(open.channel, "\n".to_owned());
+        if let Some(open) = self.open.take() {
+            if open.printed.len() > open.before && !open.printed.ends_with('\n') {
+                self.put(open.channel, "\n".to_owned());
+            }
+            self.aside.insert(open.item, open.printed);
         }
     }
 

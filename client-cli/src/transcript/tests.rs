@@ -99,3 +99,16 @@ fn an_approval_shows_the_commands_that_answer_it() {
     assert!(rest.contains("crystal-ctl deny s-1 a1"), "{rest}");
     assert!(!rest.contains("--always"), "{rest}");
 }
+
+#[test]
+fn a_message_that_another_one_interrupts_is_printed_once() {
+    let events = [
+        json!({"type": "itemStarted", "item": message("i1", "", false)}),
+        json!({"type": "itemDelta", "item": "i1", "field": "text", "delta": "first"}),
+        json!({"type": "itemStarted", "item": message("i2", "", false)}),
+        json!({"type": "itemDelta", "item": "i2", "field": "text", "delta": "second"}),
+        json!({"type": "itemCompleted", "item": message("i1", "first", true)}),
+        json!({"type": "itemCompleted", "item": message("i2", "second", true)}),
+    ];
+    assert_eq!(play(&mut transcript(), &events).0, "first\nsecond\n");
+}

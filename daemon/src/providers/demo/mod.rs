@@ -111,9 +111,9 @@ impl Iterator for Events {
                 _ => {}
             }
             self.word = 0;
-            match self.parts.next() {
-                Some(part) => self.current = Some(part),
-                None => return self.call.next().map(Ok),
+            self.current = self.parts.next();
+            if self.current.is_none() {
+                return self.call.next().map(Ok);
             }
         }
     }

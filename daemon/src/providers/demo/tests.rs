@@ -173,3 +173,11 @@ async fn a_stream_has_as_many_deltas_as_it_was_asked_for() {
         .filter(|event| matches!(event, Ok(ModelEvent::Text(text)) if text.starts_with("word")));
     assert_eq!(words.count(), 500);
 }
+
+#[tokio::test]
+async fn words_before_a_call_are_streamed_once() {
+    let text = "stream 3\nread a".to_owned();
+    let round = round(request(&["read"], vec![Message::User { text }], 0)).await;
+    assert_eq!(round.text.matches("word").count(), 3);
+    assert_eq!(round.calls.len(), 1);
+}
