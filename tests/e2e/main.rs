@@ -9,6 +9,7 @@ mod compaction;
 mod ctl;
 mod ctl_run;
 mod daemon;
+mod examples;
 mod openai;
 mod openai_failures;
 mod protocol;
