@@ -8,6 +8,7 @@ use crystal_protocol::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -30,6 +31,9 @@ const LOG_FILES: usize = 7;
 
 /// Largest log file, in bytes.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Lines that may wait for the log file; their places are taken when the daemon starts. What comes faster is left out.
+const LOG_LINES: usize = 4_096;
 
 /// Ends of the daemon that clients may ask for at once.
 const SHUTDOWN_CALLS: usize = 8;
@@ -133,7 +137,7 @@ fn socket_failed(home: &Path) -> String {
 }
 
 /// Logs go to files of their own, owner only; what they hold is names, numbers and errors, never texts of sessions or keys.
-fn start_logging(paths: &HomePaths) -> anyhow::Result<tracing_appender::non_blocking::WorkerGuard> {
+fn start_logging(paths: &HomePaths) -> anyhow::Result<WorkerGuard> {
     paths
         .make(&paths.logs())
         .with_context(|| format!("{} cannot be made", paths.logs().display()))?;
@@ -144,7 +148,9 @@ fn start_logging(paths: &HomePaths) -> anyhow::Result<tracing_appender::non_bloc
         keep: LOG_FILES,
     })
     .with_context(|| format!("the log in {} cannot be written", paths.logs().display()))?;
-    let (writer, guard) = tracing_appender::non_blocking(file);
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(LOG_LINES)
+        .finish(file);
     let filter = EnvFilter::try_from_env("CRYSTAL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
