@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::Context as _;
 use crystal_protocol::{event::DaemonEvent, rpc::ShutdownMode, time::Timestamp};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -15,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     home::HomePaths,
     hub::Hub,
+    store::error::StoreError,
     transport::{connection::Shared, socket::LocalSocket},
 };
 
@@ -121,25 +123,36 @@ enum End {
     Signal,
     Call(ShutdownMode),
     Idle,
+    Unlisted,
 }
 
-/// Serves the home's socket until something ends the daemon.
+/// Serves the home's socket until something ends the daemon. Clients are greeted while the sessions are still being listed.
 ///
 /// # Errors
-/// When the signals or the socket cannot be had.
+/// When the signals or the socket cannot be had, or the sessions cannot be listed.
 pub async fn run(
     hub: Arc<Hub>,
     mut socket: LocalSocket,
     shared: Shared,
     mut shutdown: mpsc::Receiver<ShutdownMode>,
     idle_exit: Option<Duration>,
-) -> io::Result<()> {
+) -> anyhow::Result<()> {
     let tasks = TaskTracker::new();
     let ending = shared.ending.clone();
     let mut signals = Signals::listen()?;
     let keeper = tokio::spawn(hub.clone().keep_index());
+    let opening = hub.open();
+    tokio::pin!(opening);
+    let mut failure = None;
     let end = loop {
         let end = tokio::select! {
+            opened = &mut opening, if !hub.is_open() => match opened {
+                Ok(()) => continue,
+                Err(error) => {
+                    failure = Some(error);
+                    End::Unlisted
+                }
+            },
             () = socket.serve(&shared, &tasks) => End::Signal,
             () = signals.next() => End::Signal,
             mode = shutdown.recv() => End::Call(mode.unwrap_or(ShutdownMode::Graceful)),
@@ -172,24 +185,42 @@ pub async fn run(
     }
     finish(&tasks, &ending).await;
     keeper.abort();
-    Ok(())
+    settle(failure)
+}
+
+fn settle(failure: Option<StoreError>) -> anyhow::Result<()> {
+    failure.map_or(Ok(()), |error| {
+        Err(error).context("the sessions could not be listed")
+    })
 }
 
 /// Serves one client of a daemon of its own, until the client is gone or something ends the daemon.
 ///
 /// # Errors
-/// When the signals cannot be had.
+/// When the signals cannot be had, or the sessions cannot be listed.
 pub async fn run_for(
     hub: &Arc<Hub>,
     client: impl Future<Output = ()>,
     mut shutdown: mpsc::Receiver<ShutdownMode>,
-) -> io::Result<()> {
+) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let keeper = tokio::spawn(hub.clone().keep_index());
-    let end = tokio::select! {
-        () = client => End::Idle,
-        () = signals.next() => End::Signal,
-        mode = shutdown.recv() => End::Call(mode.unwrap_or(ShutdownMode::Graceful)),
+    let opening = hub.open();
+    tokio::pin!(opening, client);
+    let mut failure = None;
+    let end = loop {
+        break tokio::select! {
+            opened = &mut opening, if !hub.is_open() => match opened {
+                Ok(()) => continue,
+                Err(error) => {
+                    failure = Some(error);
+                    End::Unlisted
+                }
+            },
+            () = &mut client => End::Idle,
+            () = signals.next() => End::Signal,
+            mode = shutdown.recv() => End::Call(mode.unwrap_or(ShutdownMode::Graceful)),
+        };
     };
     hub.begin_shutdown(None);
     if end != End::Call(ShutdownMode::Now)
@@ -200,7 +231,7 @@ pub async fn run_for(
         tracing::error!("some sessions were not saved in time; their logs have everything");
     }
     keeper.abort();
-    Ok(())
+    settle(failure)
 }
 
 fn reason(end: End) -> &'static str {
@@ -208,6 +239,7 @@ fn reason(end: End) -> &'static str {
         End::Signal => "the daemon was told to end",
         End::Call(_) => "a client ended the daemon",
         End::Idle => "nothing was alive",
+        End::Unlisted => "the sessions could not be listed",
     }
 }
 

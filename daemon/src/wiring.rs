@@ -22,7 +22,6 @@ use crate::{
         process_tree,
         rotating_file::{RotatingFile, Rotation},
     },
-    store::{index::SessionIndex, open_turns},
     transport::{connection::Shared, socket::LocalSocket, stdio},
 };
 
@@ -100,11 +99,8 @@ async fn serve(paths: HomePaths, serving: Serving) -> anyhow::Result<()> {
         }
         Serving::Stdio => None,
     };
-    let index = SessionIndex::load(&paths)
-        .await
-        .context("the sessions could not be listed")?;
     let (shutdown, shutdown_calls) = mpsc::channel(SHUTDOWN_CALLS);
-    let hub = Arc::new(Hub::new(services, index, shutdown.clone()));
+    let hub = Arc::new(Hub::new(services, shutdown.clone()));
     let table = Arc::new(Table::new(hub.clone()).context("the method table is broken")?);
     let shared = Shared {
         hub: hub.clone(),
@@ -118,10 +114,6 @@ async fn serve(paths: HomePaths, serving: Serving) -> anyhow::Result<()> {
         pid = std::process::id(),
         "crystald is up"
     );
-    hub.load_all(open_turns::open_turns(&paths).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "sessions with open turns are set right when they are next used");
-        Vec::new()
-    }));
     match socket {
         Some(socket) => lifecycle::run(hub, socket, shared, shutdown_calls, idle_exit).await?,
         None => lifecycle::run_for(&hub, stdio::serve(shared), shutdown_calls).await?,

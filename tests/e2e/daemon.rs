@@ -9,6 +9,7 @@ use crystal_tests::{
     ctl::Ctl,
     daemon::{Daemon, command, spawn},
     home::{Home, is_alive},
+    raw::RawConnection,
     run_test,
     workspace::Workspace,
 };
@@ -60,6 +61,56 @@ fn a_stale_socket_is_replaced_and_a_file_in_its_place_is_not() {
         assert_ne!(code, Some(0));
         assert!(stderr.contains("crystald.sock"), "{stderr}");
         assert_eq!(std::fs::read_to_string(&socket).unwrap(), "not a socket");
+    });
+}
+
+#[test]
+fn a_daemon_that_cannot_list_its_sessions_ends_and_says_why() {
+    run_test(async {
+        let home = Home::new();
+        std::fs::write(home.path().join("sessions"), "no directory").unwrap();
+        let (code, stderr) = run_crystald(&home, &[]).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(
+            stderr.contains("the sessions could not be listed"),
+            "{stderr}"
+        );
+        assert!(!home.socket().exists(), "its socket goes with it");
+    });
+}
+
+#[test]
+fn what_follows_the_greeting_at_once_is_answered_when_the_sessions_are_listed() {
+    run_test(async {
+        let mut daemon = Daemon::start().await;
+        let workspace = Workspace::new();
+        let mut client = daemon.client().await;
+        let session = client.create(&workspace, json!({})).await;
+        daemon.kill9().await;
+        // Without its cache the list is made from the sessions themselves.
+        let cache = daemon.home().path().join("sessions/index.json");
+        if cache.exists() {
+            std::fs::remove_file(cache).unwrap();
+        }
+        daemon.restart().await;
+        let mut raw = RawConnection::open(&daemon.home().socket()).await;
+        raw.send_line(format!(
+            "{}\n{}\n{}",
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":{"min":1,"max":1},"client":{"name":"t","version":"1"}}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"session/list"}"#,
+            r#"[{"jsonrpc":"2.0","id":3,"method":"session/list"}]"#,
+        ).as_bytes())
+        .await;
+        let answers = [
+            raw.next().await.unwrap(),
+            raw.next().await.unwrap(),
+            raw.next().await.unwrap(),
+        ];
+        assert_eq!(answers[1]["result"]["sessions"][0]["id"], session.as_str());
+        assert_eq!(
+            answers[2][0]["result"]["sessions"][0]["id"],
+            session.as_str()
+        );
     });
 }
 

@@ -231,7 +231,6 @@ impl Actor {
         match command {
             Command::Attach(attach) => self.attach(attach),
             Command::Detach { connection } => self.detach(&connection),
-            Command::Snapshot { items, reply } => answer(reply, Ok(self.resync(items))),
             Command::Info(reply) => answer(reply, Ok(self.view.info.clone())),
             Command::Items {
                 before,

@@ -46,13 +46,6 @@ pub enum Command {
         /// The connection.
         connection: ConnectionId,
     },
-    /// The state as it is, with its number, for a client that fell out of the window.
-    Snapshot {
-        /// Items wanted.
-        items: usize,
-        /// Where it goes.
-        reply: Reply<Attached>,
-    },
     /// The session in a line.
     Info(Reply<SessionInfo>),
     /// The last items that are in memory, open ones too, and whether older ones exist.
@@ -141,7 +134,6 @@ impl Command {
         match self {
             Self::Attach(attach) => answer(attach.reply, Err(error)),
             Self::Detach { .. } => {}
-            Self::Snapshot { reply, .. } => answer(reply, Err(error)),
             Self::Info(reply) => answer(reply, Err(error)),
             Self::Items { reply, .. } => answer(reply, Err(error)),
             Self::Item { reply, .. } => answer(reply, Err(error)),

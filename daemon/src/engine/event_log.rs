@@ -40,6 +40,8 @@ struct Window {
     bytes: usize,
     head: Seq,
     readers: Vec<(ConnectionId, Arc<Notify>)>,
+    /// The first number that a client of this life of the session can have seen.
+    origin: Seq,
     /// The session is over; nothing follows.
     finished: bool,
 }
@@ -94,14 +96,27 @@ struct Notification<'a> {
     params: &'a SessionEvent,
 }
 
+/// Whence a session came to life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was just made.
+    New,
+    /// It was read from disk: what its clients saw before is not all kept, so nobody goes on from there.
+    Disk,
+}
+
 impl EventLog {
     /// An empty log whose next event follows `head`.
-    pub fn new(session: SessionId, head: Seq) -> Self {
+    pub fn new(session: SessionId, head: Seq, origin: Origin) -> Self {
         let window = Window {
             entries: VecDeque::new(),
             bytes: 0,
             head,
             readers: Vec::new(),
+            origin: match origin {
+                Origin::New => head,
+                Origin::Disk => head + 1,
+            },
             finished: false,
         };
         Self {
@@ -162,10 +177,12 @@ impl EventLog {
         self.lock().finished
     }
 
-    /// Whether the event after `after` is retained, or `after` is the head.
+    /// Whether a client that has seen `after` can go on from there: it saw it in this life of the session, and what came
+    /// after it is retained.
     pub fn retains_after(&self, after: Seq) -> bool {
         let window = self.lock();
-        after <= window.head && after + 1 > window.head - window.entries.len() as u64
+        let before_window = window.head - window.entries.len() as u64;
+        (window.origin..=window.head).contains(&after) && after >= before_window
     }
 
     /// Lets a reader be woken when an event is added.
@@ -325,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_position_before_the_window_has_fallen_out() {
-        let log = EventLog::new(SessionId::new("s"), 0);
+        let log = EventLog::new(SessionId::new("s"), 0, Origin::New);
         let big = "x".repeat(1024 * 1024);
         for seq in 1..=40 {
             log.append(seq, Timestamp::from_millis(0), delta(1, &big));
@@ -340,13 +357,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn nobody_goes_on_from_what_was_seen_before_the_session_was_read_from_disk() {
+        let log = EventLog::new(SessionId::new("s"), 7, Origin::Disk);
+        assert!(!log.retains_after(7));
+        log.append(8, Timestamp::from_millis(0), delta(1, "x"));
+        assert!(!log.retains_after(7));
+        assert!(log.retains_after(8));
+        assert!(EventLog::new(SessionId::new("s"), 7, Origin::New).retains_after(7));
+    }
+
     proptest! {
         #[test]
         fn merged_and_single_events_fold_to_the_same_text_and_cover_every_number(
             deltas in prop::collection::vec((0u8..3, "[a-z]{0,8}"), 1..60),
             sizes in prop::collection::vec((1usize..600, any::<bool>()), 1..60),
         ) {
-            let log = EventLog::new(SessionId::new("s"), 10);
+            let log = EventLog::new(SessionId::new("s"), 10, Origin::New);
             let mut expected = std::collections::BTreeMap::<String, String>::new();
             for (n, (item, text)) in deltas.iter().enumerate() {
                 log.append(11 + n as u64, Timestamp::from_millis(0), delta(*item, text));

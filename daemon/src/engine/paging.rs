@@ -89,27 +89,23 @@ impl Actor {
         }
     }
 
-    /// The state for a client that fell out of the window.
-    pub(super) fn resync(&self, items: usize) -> Attached {
-        let seq = self.events.head();
-        Attached {
-            info: self.view.info.clone(),
-            seq,
-            snapshot: Some(Box::new(self.snapshot(items))),
-            cursor: seq,
-            events: self.events.clone(),
-        }
-    }
-
     fn snapshot(&self, items: usize) -> Snapshot {
         let mut snapshot = Snapshot {
             items: Vec::new(),
             ..light_clone(&self.view)
         };
-        let mut page = last_items(&self.view.items, items);
+        let mut page = last_items(&self.view.items, self.down_to_open_items(items));
         snapshot.has_more = self.view.has_more || page.has_more;
         snapshot.items = std::mem::take(&mut page.items);
         snapshot
+    }
+
+    /// How many of the last items a snapshot needs: as many as are wanted, and all behind the first that is open, since
+    /// deltas of it may follow.
+    fn down_to_open_items(&self, wanted: usize) -> usize {
+        let items = &self.view.items;
+        let open = items.iter().position(|item| !item.is_completed());
+        wanted.max(open.map_or(0, |place| items.len() - place))
     }
 
     /// A page of items: from memory where it reaches, else from the log.

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     actor::{Actor, FROM_TURN, History, RunningTurn, Start, Work},
     command::{Command, Ending, Reply, SessionHandle, answer},
-    event_log::EventLog,
+    event_log::{EventLog, Origin},
     inquiries::Inquiries,
     journal::Journal,
     messages::PendingCall,
@@ -49,7 +49,7 @@ impl Actor {
     ) -> Result<Self, RpcError> {
         let storage =
             |error: &dyn std::fmt::Display| RpcError::new(ErrorKind::Storage, error.to_string());
-        let (head, log, environment, notes) = match start {
+        let (head, log, environment, notes, origin) = match start {
             Start::Created {
                 head,
                 log,
@@ -58,7 +58,7 @@ impl Actor {
                 // The daemon's own, where its client sent none: another client's must not slip in later.
                 let environment =
                     environment.unwrap_or_else(|| Arc::new(Environment::of_this_process()));
-                (*head, log, Some(environment), Vec::new())
+                (*head, log, Some(environment), Vec::new(), Origin::New)
             }
             Start::Saved => {
                 let loaded = load::load(&services.paths, handle.id())
@@ -67,7 +67,7 @@ impl Actor {
                         LoadError::NotFound { .. } => super::command::not_found(handle.id()),
                         error => storage(&error),
                     })?;
-                (loaded.head, loaded.log, None, loaded.notes)
+                (loaded.head, loaded.log, None, loaded.notes, Origin::Disk)
             }
         };
         let reader = ItemReader::new(&log, &head).await;
@@ -84,6 +84,7 @@ impl Actor {
         let events = Arc::new(EventLog::new(
             handle.id().clone(),
             head.next_seq.saturating_sub(1),
+            origin,
         ));
         let mut actor = Self {
             journal: Journal::new(services.paths.clone(), head, log),

@@ -5,6 +5,7 @@
 
 mod create;
 mod list;
+mod opening;
 
 use std::{
     collections::HashMap,
@@ -52,6 +53,7 @@ pub struct Hub {
     state: Mutex<State>,
     events: broadcast::Sender<Bytes>,
     index_dirty: Notify,
+    opening: opening::Opening,
     shutdown: mpsc::Sender<ShutdownMode>,
     connections: AtomicUsize,
     next_connection: AtomicUsize,
@@ -73,21 +75,18 @@ struct Notification<'a> {
 }
 
 impl Hub {
-    /// The sessions of a home, none of them loaded.
-    pub fn new(
-        services: Arc<Services>,
-        index: SessionIndex,
-        shutdown: mpsc::Sender<ShutdownMode>,
-    ) -> Self {
+    /// The sessions of a home, not listed yet: [`Hub::open`] does that.
+    pub fn new(services: Arc<Services>, shutdown: mpsc::Sender<ShutdownMode>) -> Self {
         Self {
             services,
             state: Mutex::new(State {
                 live: HashMap::new(),
-                index,
+                index: SessionIndex::default(),
                 shutting_down: false,
             }),
             events: broadcast::Sender::new(DAEMON_EVENTS),
             index_dirty: Notify::new(),
+            opening: opening::Opening::default(),
             shutdown,
             connections: AtomicUsize::new(0),
             next_connection: AtomicUsize::new(1),
@@ -233,7 +232,7 @@ impl Hub {
     }
 
     /// Loads sessions whose turn was open when the daemon ended, so that what waited for a person waits again.
-    pub fn load_all(self: &Arc<Self>, ids: Vec<SessionId>) {
+    fn load_all(self: &Arc<Self>, ids: Vec<SessionId>) {
         let mut state = self.lock();
         for id in ids {
             if state.resolve(&id).is_ok()
@@ -263,9 +262,9 @@ impl Hub {
         self.connections.load(Ordering::Acquire)
     }
 
-    /// Whether a turn, a task or an open prompt is there; sessions that are being loaded count.
+    /// Whether a turn, a task or an open prompt is there; sessions that are being loaded, or listed, count.
     pub fn has_live_work(&self) -> bool {
-        self.lock().live.values().any(is_alive)
+        !self.is_open() || self.lock().live.values().any(is_alive)
     }
 
     /// Daemon events from here on, as lines.
@@ -292,7 +291,7 @@ impl Hub {
         // The lock is held over the look and the decision, so that no call slips in between.
         let mut state = self.lock();
         if let Some(own_connections) = if_idle {
-            let busy = state.live.values().any(is_alive);
+            let busy = !self.is_open() || state.live.values().any(is_alive);
             if busy || self.connections() > own_connections {
                 return false;
             }

@@ -31,7 +31,7 @@ pub struct Connection {
     /// The bound on its lines, in bytes: raised by `initialize`.
     pub line_bound: Arc<AtomicUsize>,
     phase: Mutex<Phase>,
-    following: Mutex<HashMap<SessionId, Following>>,
+    following: Mutex<HashMap<SessionId, Place>>,
     /// Sessions that count, or may count, this connection among their clients.
     attached: Mutex<HashSet<SessionId>>,
 }
@@ -54,6 +54,15 @@ pub struct Peer {
     pub environment: Option<Arc<Environment>>,
 }
 
+impl From<Peer> for Caller {
+    fn from(peer: Peer) -> Self {
+        Self {
+            client: peer.client,
+            environment: peer.environment,
+        }
+    }
+}
+
 /// A session that a connection follows.
 #[derive(Clone)]
 pub struct Following {
@@ -63,16 +72,23 @@ pub struct Following {
     pub cursor: Seq,
     /// Items wanted in a snapshot.
     pub items: usize,
-    /// Tells one following of a session from the next on the same connection.
-    pub generation: usize,
+}
+
+/// Tells one following of a session from the next on the same connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation(usize);
+
+/// What a connection last asked of a session: to follow it, and how far that is.
+struct Place {
+    generation: Generation,
+    /// Absent until the attach is answered, and while a fresh start is on its way.
+    following: Option<Following>,
 }
 
 /// What happens right after an answer was sent.
 pub enum Then {
-    /// Events of a session begin to follow.
-    Follow(SessionId, Following),
-    /// They end.
-    Unfollow(SessionId),
+    /// Events of a session begin to follow, unless the client has asked for something else since.
+    Follow(SessionId, Generation, Following),
     /// Daemon events begin to follow.
     Subscribe,
     /// They end.
@@ -111,8 +127,66 @@ impl Connection {
             .store(crystal_protocol::limits::MESSAGE_BYTES, Ordering::Relaxed);
     }
 
-    /// The sessions it follows. Held for moments only.
-    pub fn following(&self) -> MutexGuard<'_, HashMap<SessionId, Following>> {
+    /// The client wants to follow a session from another place: what followed so far sends nothing any more, and what is on its
+    /// way to follow never begins. Gives what followed so far.
+    pub fn begin_following(&self, session: &SessionId) -> (Generation, Option<Following>) {
+        let generation = Generation(GENERATION.fetch_add(1, Ordering::Relaxed));
+        let place = Place {
+            generation,
+            following: None,
+        };
+        let old = self.places().insert(session.clone(), place);
+        (generation, old.and_then(|place| place.following))
+    }
+
+    /// Follows from here on; not if the client has asked for something else since `generation`.
+    pub fn follow(&self, session: &SessionId, generation: Generation, following: Following) {
+        if let Some(place) = self.places().get_mut(session)
+            && place.generation == generation
+        {
+            place.following = Some(following);
+        }
+    }
+
+    /// An attach failed: what followed before follows again, if anything did.
+    pub fn fall_back(&self, session: &SessionId, generation: Generation, old: Option<Following>) {
+        match old {
+            Some(old) => self.follow(session, generation, old),
+            None => self.end_following(session, Some(generation)),
+        }
+    }
+
+    /// Follows a session no longer; with a generation only if that is still the one.
+    pub fn end_following(&self, session: &SessionId, generation: Option<Generation>) {
+        let mut places = self.places();
+        if let Some(place) = places.get(session)
+            && generation.is_none_or(|generation| generation == place.generation)
+        {
+            places.remove(session);
+        }
+    }
+
+    /// Whether this following is still the one that the client wants.
+    pub fn is_following(&self, session: &SessionId, generation: Generation) -> bool {
+        self.places()
+            .get(session)
+            .is_some_and(|place| place.generation == generation)
+    }
+
+    /// Lets `step` move each session that is followed. What it takes out of the option is followed no longer until
+    /// [`Connection::follow`]. Held for moments only.
+    pub fn each_followed(
+        &self,
+        mut step: impl FnMut(&SessionId, Generation, &mut Option<Following>),
+    ) {
+        for (session, place) in self.places().iter_mut() {
+            if place.following.is_some() {
+                step(session, place.generation, &mut place.following);
+            }
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<SessionId, Place>> {
         self.following
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -126,6 +200,14 @@ impl Connection {
             .insert(session);
     }
 
+    /// Whether it was noted.
+    pub fn is_attached(&self, session: &SessionId) -> bool {
+        self.attached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(session)
+    }
+
     /// Forgets it; true when it was noted.
     pub fn forget_attached(&self, session: &SessionId) -> bool {
         self.attached
@@ -137,11 +219,6 @@ impl Connection {
     /// The sessions that must hear that this connection is gone.
     pub fn take_attached(&self) -> HashSet<SessionId> {
         std::mem::take(&mut *self.attached.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A number for a new following.
-    pub fn next_generation() -> usize {
-        GENERATION.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -192,10 +269,7 @@ impl Call {
     /// `notInitialized` when nobody knows yet.
     pub fn caller(&self) -> Result<Caller, RpcError> {
         match self.connection.phase() {
-            Phase::Ready(peer) => Ok(Caller {
-                client: peer.client,
-                environment: peer.environment,
-            }),
+            Phase::Ready(peer) => Ok(peer.into()),
             Phase::New => Err(not_initialized()),
         }
     }

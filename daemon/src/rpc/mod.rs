@@ -27,7 +27,9 @@ use jsonrpsee::{
 };
 use serde_json::value::RawValue;
 
-pub use call::{After, Call, Connection, Peer, Phase, Then, not_initialized};
+pub use call::{
+    After, Call, Connection, Following, Generation, Peer, Phase, Then, not_initialized,
+};
 
 use crate::hub::Hub;
 
@@ -36,6 +38,7 @@ const ENVELOPE_BYTES: usize = 1024;
 
 /// The methods, and who may call them.
 pub struct Table {
+    hub: Arc<Hub>,
     methods: Methods,
     access: HashMap<&'static str, Access>,
 }
@@ -46,7 +49,7 @@ impl Table {
     /// # Errors
     /// When a method is registered twice, which is a fault of this module.
     pub fn new(hub: Arc<Hub>) -> Result<Self, RegisterMethodError> {
-        let mut module = RpcModule::new(hub);
+        let mut module = RpcModule::new(hub.clone());
         daemon::register_methods(&mut module)?;
         session::register_methods(&mut module)?;
         turn::register_methods(&mut module)?;
@@ -62,6 +65,7 @@ impl Table {
             .map(|method| (method.name, method.access))
             .collect();
         Ok(Self {
+            hub,
             methods: module.into(),
             access,
         })
@@ -70,6 +74,11 @@ impl Table {
     /// The methods by name.
     pub fn methods(&self) -> &Methods {
         &self.methods
+    }
+
+    /// Waits until calls other than `initialize` are let in: the sessions are listed first.
+    pub async fn opened(&self) {
+        self.hub.opened().await;
     }
 
     /// Who may call a method; `None` when there is none of that name.

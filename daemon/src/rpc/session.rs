@@ -17,7 +17,7 @@ use crystal_protocol::{
 };
 use jsonrpsee::core::{RegisterMethodError, server::RpcModule};
 
-use super::{Call, Connection, Then, call::Following, register};
+use super::{Call, Following, Then, register};
 use crate::{
     engine::{
         command::{Attach, Attached, Command, Ending, ItemPage},
@@ -114,7 +114,7 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
     let items = bounded(params.items, SNAPSHOT_ITEMS);
     let session = call.hub.resolve(&params.session)?;
     // From here on the old cursor sends nothing, so that moving it doubles nothing.
-    let old = call.connection.following().remove(&session);
+    let (generation, old) = call.connection.begin_following(&session);
     call.connection.note_attached(session.clone());
     let wake = call.connection.wake.clone();
     let attach = call.hub.call(&session, |reply| {
@@ -129,13 +129,12 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
     let mut attached = match attach.await {
         Ok(attached) => attached,
         Err(error) => {
-            if let Some(old) = old {
-                call.connection.following().insert(session, old);
-            }
+            call.connection.fall_back(&session, generation, old);
             return Err(error);
         }
     };
     if let Err(error) = add_older_items(&mut attached, items, &call).await {
+        call.connection.end_following(&session, Some(generation));
         call.connection.forget_attached(&session);
         call.hub.detach(&session, &call.connection.id);
         return Err(error);
@@ -144,9 +143,8 @@ async fn attach(params: SessionAttachParams, call: Call) -> Result<SessionAttach
         events: attached.events.clone(),
         cursor: attached.cursor,
         items,
-        generation: Connection::next_generation(),
     };
-    call.after_answer(Then::Follow(session, following));
+    call.after_answer(Then::Follow(session, generation, following));
     Ok(SessionAttachResult {
         session: attached.info,
         seq: attached.seq,
@@ -174,12 +172,11 @@ async fn add_older_items(
 
 fn detach(params: &SessionParams, call: &Call) -> Result<Empty, RpcError> {
     let session = call.hub.resolve(&params.session)?;
-    call.connection.following().remove(&session);
+    // An attach that was answered just before may still be on its way to the writer; it comes too late now.
+    call.connection.end_following(&session, None);
     if call.connection.forget_attached(&session) {
         call.hub.detach(&session, &call.connection.id);
     }
-    // An attach that was answered just before may still be on its way to the writer.
-    call.after_answer(Then::Unfollow(session));
     Ok(Empty {})
 }
 

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     hub::Hub,
-    rpc::{Connection, Table},
+    rpc::{Connection, Phase, Table},
 };
 
 /// What all connections share.
@@ -82,6 +82,11 @@ where
     shared.hub.disconnected();
 }
 
+/// Whether the client said who it is and the daemon is not ready for what it asks next.
+fn must_wait(shared: &Shared, connection: &Connection) -> bool {
+    !shared.hub.is_open() && matches!(connection.phase(), Phase::Ready(_))
+}
+
 /// How long the last answers may take to go out.
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -102,7 +107,9 @@ async fn read<R: AsyncRead + Unpin>(
                     return;
                 }
             }
-            line = lines.next(), if calls.len() < REQUESTS_IN_FLIGHT => match line {
+            () = shared.hub.opened(), if must_wait(shared, connection) => {}
+            // What a client asks right after its greeting is read when it can be served, so that it is begun in order.
+            line = lines.next(), if calls.len() < REQUESTS_IN_FLIGHT && !must_wait(shared, connection) => match line {
                 Ok(Some(Line::Message(line))) => {
                     let table = shared.table.clone();
                     let text = line.clone();

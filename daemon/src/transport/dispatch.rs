@@ -160,7 +160,12 @@ async fn serve_one(
         Err((id, error)) => return Some(error_json(id, &error)),
     };
     let result = match admit(table, connection, &method) {
-        Ok(callback) => run(callback, id.clone(), params, connection, after).await,
+        Ok(callback) => {
+            if method != Initialize::NAME {
+                table.opened().await;
+            }
+            run(callback, id.clone(), params, connection, after).await
+        }
         Err(error) => error_json(id.clone().unwrap_or(Id::Null), &error),
     };
     id.map(|_| result)

@@ -20,11 +20,11 @@ use tokio::{
 use super::outbox::Answer;
 use crate::{
     engine::{
-        command::{Attached, Command},
+        command::{Attach, Attached, Command},
         event_log::{Merge, Read},
     },
     hub::Hub,
-    rpc::{Connection, Then},
+    rpc::{Connection, Following, Generation, Phase, Then},
 };
 
 /// Bytes gathered for one write.
@@ -56,7 +56,8 @@ pub(super) struct Writer<W> {
 /// A snapshot for a client that fell out of the window.
 struct Fresh {
     session: SessionId,
-    generation: usize,
+    generation: Generation,
+    items: usize,
     attached: Option<Attached>,
 }
 
@@ -130,11 +131,8 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         }
         for then in answer.then {
             match then {
-                Then::Follow(session, following) => {
-                    self.connection.following().insert(session, following);
-                }
-                Then::Unfollow(session) => {
-                    self.connection.following().remove(&session);
+                Then::Follow(session, generation, following) => {
+                    self.connection.follow(&session, generation, following);
                 }
                 Then::Subscribe => {
                     self.daemon_events
@@ -162,9 +160,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         let mut fallen = Vec::new();
         let mut ended = Vec::new();
         let before = buffer.len();
-        {
-            let mut following = self.connection.following();
-            for (session, follow) in following.iter_mut() {
+        self.connection
+            .each_followed(|session, generation, following| {
+                let Some(follow) = following else { return };
                 match follow.events.read(follow.cursor, WRITE_BYTES, merge) {
                     Read::Lines(lines, last) => {
                         follow.cursor = last;
@@ -172,64 +170,85 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                             buffer.extend_from_slice(&line);
                         }
                     }
-                    Read::UpToDate if follow.events.is_finished() => ended.push(session.clone()),
+                    Read::UpToDate if follow.events.is_finished() => {
+                        ended.push((session.clone(), generation));
+                    }
                     Read::UpToDate => {}
                     Read::FellOut => {
-                        fallen.push((session.clone(), follow.generation, follow.items))
+                        let items = follow.items;
+                        // Nothing is sent until the snapshot is there.
+                        *following = None;
+                        fallen.push((session.clone(), generation, items));
                     }
                 }
-            }
-            for session in ended {
-                following.remove(&session);
-            }
-            // Nothing is sent until the snapshot is there.
-            for (session, ..) in &fallen {
-                if let Some(follow) = following.get_mut(session) {
-                    follow.cursor = u64::MAX;
-                }
-            }
+            });
+        for (session, generation) in ended {
+            self.connection.end_following(&session, Some(generation));
         }
         for (session, generation, items) in fallen {
-            let answer = self
-                .hub
-                .call(&session, |reply| Command::Snapshot { items, reply });
-            self.resyncs.push(Box::pin(async move {
-                let attached = answer.await.inspect_err(|error| {
-                    tracing::warn!(%session, %error, "a client that fell behind gets no snapshot");
-                });
-                Fresh {
-                    session,
-                    generation,
-                    attached: attached.ok(),
-                }
-            }));
+            self.ask_afresh(session, generation, items);
         }
         buffer.len() > before
     }
 
-    fn start_afresh(&mut self, fresh: Fresh, buffer: &mut BytesMut) {
-        let mut following = self.connection.following();
-        let Some(follow) = following
-            .get_mut(&fresh.session)
-            .filter(|follow| follow.generation == fresh.generation)
-        else {
+    /// Attaches anew for a client that fell behind. It may be the session's next life that answers, which then counts the
+    /// client among its own.
+    fn ask_afresh(&mut self, session: SessionId, generation: Generation, items: usize) {
+        let Phase::Ready(peer) = self.connection.phase() else {
             return;
         };
-        let Some((attached, snapshot)) = fresh.attached.and_then(|mut attached| {
+        let wake = self.connection.wake.clone();
+        let answer = self.hub.call(&session, |reply| {
+            Command::Attach(Attach {
+                client: peer.into(),
+                after: None,
+                items,
+                wake,
+                reply,
+            })
+        });
+        self.resyncs.push(Box::pin(async move {
+            let attached = answer.await.inspect_err(|error| {
+                tracing::warn!(%session, %error, "a client that fell behind gets no snapshot");
+            });
+            Fresh {
+                session,
+                generation,
+                items,
+                attached: attached.ok(),
+            }
+        }));
+    }
+
+    fn start_afresh(&mut self, fresh: Fresh, buffer: &mut BytesMut) {
+        let Fresh {
+            session,
+            generation,
+            items,
+            attached,
+        } = fresh;
+        if !self.connection.is_following(&session, generation) {
+            // The client detached, or attached anew, while the snapshot was made.
+            if !self.connection.is_attached(&session) {
+                self.hub.detach(&session, &self.connection.id);
+            }
+            return;
+        }
+        let Some((attached, snapshot)) = attached.and_then(|mut attached| {
             let snapshot = attached.snapshot.take()?;
             Some((attached, snapshot))
         }) else {
-            following.remove(&fresh.session);
+            self.connection.end_following(&session, Some(generation));
             return;
         };
-        follow.cursor = attached.seq;
-        follow.events = attached.events;
-        // It may be the log of the session's next life.
-        follow
-            .events
-            .follow(self.connection.id.clone(), self.connection.wake.clone());
+        let following = Following {
+            events: attached.events,
+            cursor: attached.seq,
+            items,
+        };
+        self.connection.follow(&session, generation, following);
         let mut params = Resync {
-            session: fresh.session,
+            session,
             seq: attached.seq,
             reason: "The client was too far behind: the events it missed are no longer kept."
                 .to_owned(),
