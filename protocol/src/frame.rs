@@ -23,6 +23,9 @@ const BUDGET_UNIT: usize = 1024;
 /// The beginning of a line is not budgeted, so that small calls pass when large ones have used the budget up.
 const UNBUDGETED_BYTES: usize = 64 * 1024;
 
+/// A buffer that a long line made larger than this goes with it, so that a connection at rest holds little.
+const KEPT_BUFFER_BYTES: usize = 256 * 1024;
+
 /// Bytes asked of the stream at a time.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -131,10 +134,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             };
             let mut line = self.buffer.split_to(at + 1).freeze();
             self.searched = 0;
-            line.truncate(at);
-            if line.last() == Some(&b'\r') {
-                line.truncate(at - 1);
+            if line.len() > KEPT_BUFFER_BYTES {
+                // What is behind the line would keep its memory.
+                self.buffer = BytesMut::from(&self.buffer[..]);
             }
+            line.truncate(without_return(&line[..at]).len());
             if let Some(head) = self.skipping.take() {
                 return Some(Line::TooLong(head));
             }
@@ -148,8 +152,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     fn take_rest(&mut self) -> Option<Line> {
-        let rest = self.buffer.split().freeze();
+        let mut rest = self.buffer.split().freeze();
         self.searched = 0;
+        rest.truncate(without_return(&rest).len());
         if let Some(head) = self.skipping.take() {
             return Some(Line::TooLong(head));
         }
@@ -161,7 +166,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         if self.skipping.is_some() {
             self.buffer.clear();
             self.searched = 0;
-        } else if self.buffer.len() > self.bound.load(Ordering::Relaxed) {
+        } else if without_return(&self.buffer).len() > self.bound.load(Ordering::Relaxed) {
             self.skipping = Some(salvage(&self.buffer));
             self.buffer = BytesMut::new();
             self.searched = 0;
@@ -205,6 +210,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             *held = Held::default();
         }
     }
+}
+
+/// A carriage return before the newline, which may not have come yet, is no part of the line.
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 fn salvage(line: &[u8]) -> Bytes {
@@ -267,6 +277,24 @@ mod tests {
         assert_eq!(got.len(), 2);
         assert!(matches!(&got[0], Line::TooLong(head) if head.starts_with(b"{\"id\":7")));
         assert_eq!(got[1], Line::Message(Bytes::from_static(b"{\"ok\":1}")));
+    }
+
+    #[tokio::test]
+    async fn a_line_of_just_the_bound_passes_wherever_its_end_is_cut() {
+        for end in ["\n", "\r\n", "\r", ""] {
+            for cut in 0..=end.len() {
+                let (begin, rest) = end.split_at(cut);
+                let chunks = vec![
+                    format!("12345{begin}").into_bytes(),
+                    rest.as_bytes().to_vec(),
+                ];
+                assert_eq!(
+                    lines(chunks, 5).await,
+                    [Line::Message(Bytes::from_static(b"12345"))],
+                    "{end:?} cut at {cut}"
+                );
+            }
+        }
     }
 
     #[tokio::test]
