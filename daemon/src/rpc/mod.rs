@@ -168,11 +168,26 @@ fn parse_params<M: Method>(params: &Params<'static>) -> Result<M::Params, RpcErr
         let path = error.path().to_string();
         let inner = error.into_inner();
         let message = strip_position(&inner.to_string());
-        match path.as_str() {
-            "." | "?" => RpcError::invalid_params(format!("{}: {message}", M::NAME)),
-            field => RpcError::invalid_params(format!("{field}: {message}")).with("field", field),
+        match field_of(&path, &message) {
+            None => RpcError::invalid_params(format!("{}: {message}", M::NAME)),
+            Some(field) => {
+                RpcError::invalid_params(format!("{field}: {message}")).with("field", field)
+            }
         }
     })
+}
+
+/// The field that an error is about: where reading stopped, or what was missing there.
+fn field_of(path: &str, message: &str) -> Option<String> {
+    let place = Some(path).filter(|path| !matches!(*path, "." | "?"));
+    let missing = message
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split('`').next());
+    match (place, missing) {
+        (Some(place), Some(missing)) => Some(format!("{place}.{missing}")),
+        (None, Some(field)) => Some(field.to_owned()),
+        (place, None) => place.map(str::to_owned),
+    }
 }
 
 /// Parameters came on one line: "at line 1 column 7" tells nobody anything.
@@ -182,4 +197,36 @@ fn strip_position(message: &str) -> String {
         .next()
         .unwrap_or(message)
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use crystal_protocol::rpc::{Initialize, SessionAttach, TurnSubmit};
+
+    use super::*;
+
+    fn field<M: Method>(params: &str) -> serde_json::Value {
+        let params = Params::new(Some(params)).into_owned();
+        let error = parse_params::<M>(&params).err().unwrap();
+        assert_eq!(error.code, -32602);
+        error.data.unwrap()["field"].clone()
+    }
+
+    #[test]
+    fn an_error_of_parameters_names_the_field() {
+        assert_eq!(field::<SessionAttach>("{}"), "session");
+        assert_eq!(field::<SessionAttach>(r#"{"session":5}"#), "session");
+        assert_eq!(
+            field::<SessionAttach>(r#"{"session":"0123","after":-1}"#),
+            "after"
+        );
+        assert_eq!(
+            field::<Initialize>(r#"{"protocol":{"min":1},"client":{"name":"x","version":"1"}}"#),
+            "protocol.max"
+        );
+        assert_eq!(
+            field::<TurnSubmit>(r#"{"session":"0123","spans":[{"type":"text"}]}"#),
+            "spans[0].text"
+        );
+    }
 }

@@ -6,6 +6,7 @@
 pub mod connection;
 mod dispatch;
 mod half;
+mod message;
 mod outbox;
 mod peer;
 pub mod socket;
